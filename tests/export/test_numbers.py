@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from contract.golden import Arrays
 from export.artifact import read_artifact
 from export.golden import Sample
-from export.parity import numbers
+from export.parity import bits, numbers
 from export.parity.report import QUICK, Evidence, Served
 from export.parity.served import differing_bytes, follow, session_options
 from export.text.golden import sample, training_logits
@@ -41,6 +41,8 @@ def test_one_large_error_counts_for_more_than_many_small_ones() -> None:
     assert np.array_equal(together, small)
     assert curves["served, batch 1"][3] == 1e-4
     assert curves["training, batch 2"][3] == 1e-6
+    told = "0.0001 served, batch 1, 1e-06 training, batch 2, 1e-06 training, batch 1"
+    assert finding.detail.endswith(f"max errors {told}")
 
 
 @pytest.mark.parametrize("better", [1, 2])
@@ -100,6 +102,28 @@ def test_bytes_are_compared_not_what_they_mean() -> None:
     assert differing_bytes(one, {n: a.copy() for n, a in one.items()}) == 0
     assert differing_bytes(one, one | {"a": -one["a"]}) == 3
     assert differing_bytes(one, one | {"b": np.zeros(2, np.float32)}) == 4
+
+
+class Crowded:
+    """A graph that adds one to what it puts out for a row that is not alone."""
+
+    single = False
+
+    def initial_state(self, batch: int) -> Arrays:
+        return {}
+
+    def run(self, state: Arrays, steps: Arrays, row: Arrays) -> tuple[Arrays, Arrays]:
+        shape = steps["force"].shape
+        return {}, {"y": np.full(shape, shape[1] > 1, np.float32)}
+
+
+def test_the_control_tells_how_many_bytes_differ_over_how_much_work() -> None:
+    steps, rows = 5, bits.LARGEST_BATCH
+    work = bits.Work({"force": np.ones((steps, rows), bool)}, {}, np.zeros(rows, bool))
+    found = bits.control(Crowded(), work)  # type: ignore[arg-type]
+    row_steps = steps * (2 + 9 + rows)  # and of each the two bytes in which 1 is not 0
+    assert f" {2 * row_steps} bytes differ over {row_steps} row-steps" in found.detail
+    assert found.holds
 
 
 class Recording:

@@ -175,6 +175,8 @@ def test_what_was_converted_keeps_every_bound(squint: Path) -> None:
     report = verify(squint, None, _SMALL)
     assert [f.name for f in report.findings] == shipped_lines("reader")
     assert [f.line() for f in report.findings if not f.holds] == []
+    (structure,) = (f for f in report.findings if f.name == "structure")
+    assert structure.detail.endswith(f" {_SMALL.structure_steps} steps")
 
 
 @pytest.mark.parametrize("weight", ["readout.parts.0", "stack.cells.0.weight_h"])

@@ -196,8 +196,8 @@ def test_the_cost_of_keeping_the_bits_is_the_worse_of_two_batches(
 
     monkeypatch.setattr(bits, "time", SimpleNamespace(perf_counter=lambda: now[0]))
     found = bits.cost(FakeGraph(takes=kept), FakeGraph(takes=free), _work())  # type: ignore[arg-type]
-    assert found.value == pytest.approx(max(alone, many))
-    assert found.holds is holds
+    assert (found.value, found.holds) == (pytest.approx(max(alone, many)), holds)
+    assert found.detail.endswith(f"batch 1: {alone:.2f}, 16: {many:.2f}")
 
 
 @pytest.mark.parametrize("timed", [False, True])

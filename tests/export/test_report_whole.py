@@ -5,6 +5,8 @@ In the place of graphs stand the steps of PyTorch that they are made of. Structu
 operators are left out: they are tested piece by piece elsewhere.
 """
 
+import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +17,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from contract.golden import Arrays
 from contract.manifest import EXACT, Finding, Variant
@@ -30,6 +33,7 @@ from export.parity.served import follow
 from export.text import parity as text_parity
 from export.text.golden import options
 from export.variant import GraphWriter
+from models import mixture
 from models.generation import Port, Step
 from models.handwriting import HandwritingConfig, HandwritingModel
 from models.language import LanguageConfig, LanguageModel
@@ -185,14 +189,61 @@ def test_the_sample_has_the_rows_of_training_and_the_steps_that_were_asked_for(
     details = {finding.name: finding.detail for finding in _report(name).findings}
     assert f"training, batch {_ROWS}" in details["rounding"]
     assert f" {_ROWS * _STEPS} " in details.get("sampling", details.get("reading"))
+    both = f"training at batch {_ROWS}, served at 1"
     if name == "language":  # the rest of the steps is no segment of training
-        assert f" {_ROWS * _SEGMENT} bytes" in details["log-probability"]
+        assert f" {_ROWS * _SEGMENT} bytes, {both}" in details["log-probability"]
+        assert f" {_ROWS * _STEPS} bytes" in details["score, sampled text"]
+        assert f" {_ROWS * 4} bytes" in details["score, validation text"]
+    if name == "handwriting":
+        assert f" {_ROWS * _STEPS} points, {both}" in details["log-density"]
+        assert f" {_ROWS * _STEPS} row-steps" in details["padding"]
+    if name == "reader":
+        assert f" {_ROWS * _STEPS} steps, {both}" in details["log-probability"]
     ((writer, sample),) = compared.structures
     assert {tensor.dtype for tensor in writer.model.state_dict().values()} == {torch.float64}
     assert sample.symbols.shape[:2] == (_SMALL.structure_steps, 2)
     ((work, integers),) = compared.bits
     assert work.steps["force"].shape == (_SMALL.bit_steps, bits.LARGEST_BATCH)
     assert not integers
+
+
+def _bits_a_byte(logits: Tensor, trained: Tensor, drawn: Sample) -> Tensor:
+    nats = functional.cross_entropy(logits.flatten(0, 1), drawn.symbols.flatten())
+    return nats / math.log(2)
+
+
+def _nats_a_point(raw: Tensor, trained: Tensor, drawn: Sample) -> Tensor:
+    return -mixture.log_density(raw, drawn.symbols.double()).mean()
+
+
+def _nats_a_step(logits: Tensor, trained: Tensor, read: Sample) -> Tensor:
+    return functional.cross_entropy(logits.flatten(0, 1), trained.argmax(-1).flatten())
+
+
+_SCORES: dict[str, tuple[str, Callable[[Tensor, Tensor, Sample], Tensor], str]] = {
+    "language": ("sampled text", _bits_a_byte, "bits per byte"),
+    "handwriting": ("sampled ink", _nats_a_point, "nats per point"),
+    "reader": ("invented ink", _nats_a_step, "nats per step"),
+}
+
+
+@_EACH
+def test_a_score_is_told_of_both_sides_with_its_unit_and_sign(name: str) -> None:
+    torch.manual_seed(0)
+    kind, model = KINDS[name], _MODELS[name]()
+    drawn = kind.sample(model, 4, 2, 1)
+    outputs, emitted = follow(Steps(kind.step(model, filtered=False)), drawn)
+    (numbers_of,) = outputs.keys() & {"mixture", "logits"}
+    trained = torch.from_numpy(outputs[numbers_of].copy()).double()
+    outputs[numbers_of] *= 3  # surer than in training
+    of, score, unit = _SCORES[name]
+    found = {f.name: f for f in kind.compare(model, drawn, outputs, emitted)}[f"score, {of}"]
+    sides = [score(numbers, trained, drawn).item() for numbers in (trained, 3 * trained)]
+    assert found.value == pytest.approx(abs(sides[0] - sides[1]))
+    assert f"in {unit}" in found.detail
+    told = re.search(r"; (\S+) trained, (\S+) served$", found.detail)
+    assert told is not None
+    assert [float(side) for side in told.groups()] == pytest.approx(sides, abs=2e-6)
 
 
 @pytest.mark.parametrize("name", ["language", "handwriting"])

@@ -216,10 +216,15 @@ def test_a_place_where_nothing_may_be_written_is_refused_before_the_work(
 
 
 def test_what_is_typed_is_here_and_what_a_recipe_names_in_the_data_folder(
-    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    artifact: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And a build compares with what it has trained on."""
-    seen: list[Path | None] = []
+    seen: list[Path] = []
+
+    def compared(_: Path, data: Path, __: Extent) -> None:
+        seen.append(data)
+        raise ValueError("no more is asked here")
+
     for place in "here", "data":
         (tmp_path / place).mkdir()
         (tmp_path / place / "mine").write_text(place)
@@ -227,8 +232,8 @@ def test_what_is_typed_is_here_and_what_a_recipe_names_in_the_data_folder(
     monkeypatch.chdir(tmp_path / "here")
     monkeypatch.setenv("EVENKEEL_DATA", str(tmp_path / "data"))
     monkeypatch.setattr("export.__main__.train_by", lambda *_: None)
-    monkeypatch.setattr("export.__main__._verify", lambda *_, data, **__: seen.append(data))
-    monkeypatch.setattr("export.__main__.convert", lambda _, made, approve: approve(made))
+    monkeypatch.setattr("export.verify.verify", compared)
+    monkeypatch.setattr("export.__main__.convert", lambda *_, approve: approve(artifact))
     for words, source in (
         (["--data", "mine"], tmp_path / "here" / "mine"),
         (["--data", "./mine"], tmp_path / "here" / "mine"),
@@ -241,7 +246,7 @@ def test_what_is_typed_is_here_and_what_a_recipe_names_in_the_data_folder(
         trained = data_at(recipe.data.source, tmp_path / "data")
         assert trained == str(source or "pydoc")
         main(["build", "quickstart", *words])
-        assert seen.pop() == source
+        assert seen.pop() == (source or tmp_path / "data")
 
 
 def training_options(*words: str) -> argparse.Namespace:

@@ -114,6 +114,8 @@ def test_of_many_processes_the_first_builds(
 
 
 _RED = Finding(name="structure", value=2.0, bound=1.0, detail="made up")
+_OF_A_PEN = Finding(name="log-density", value=0.0, bound=1.0, detail="made up")
+_HEADLINES = "log-probability", "sampling", "bits", "log-density"
 
 
 @pytest.mark.parametrize("red", [False, True])
@@ -122,7 +124,7 @@ def test_what_was_built_has_its_report_which_is_told_briefly(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     """And takes the place of what was built before unless it is red."""
-    findings = [*report.findings[1:], _RED] if red else report.findings
+    findings = [*report.findings[red:], _OF_A_PEN, *[_RED] * red]
     made = tmp_path / "made"
 
     def written(folder: Path, *_: object) -> None:  # the same graphs, without tracing them again
@@ -135,14 +137,13 @@ def test_what_was_built_has_its_report_which_is_told_briefly(
     assert main(["build", "quickstart", *words]) == int(red)
     assert read_artifact(made).parity == tuple(findings)
     printed = capsys.readouterr().out.splitlines()
-    briefly = ["ok   log-probability", "ok   sampling", "ok   bits", *["FAIL structure"] * red]
+    briefly = [f"ok   {name}" for name in _HEADLINES] + ["FAIL structure"] * red
     assert [line.split(":")[0] for line in printed[1 : 1 + len(briefly)]] == briefly
     assert printed[1 + len(briefly) :] == ["the parity report is red: structure"] * red
     read_artifact(made).model_copy(update={"parity": None}).write(made)
     assert main(["build", "quickstart", *words]) == int(red)
     assert read_artifact(made).parity == (None if red else tuple(findings))
-    told = capsys.readouterr().err
-    assert (f"{made} is left as it was" in told) is red
+    assert (f"{made} is left as it was" in capsys.readouterr().err) is red
 
 
 @pytest.mark.parametrize("full", [False, True])

@@ -19,6 +19,12 @@ def test_norms_of_one_curve_are_named_on_it_together_and_each_has_marks(
     left, right = saved[0].axes
     assert [text.get_text() for text in left.texts] == ["layer, batch and weight", "none"]
     assert [text.get_text() for text in right.texts] == ["layer and batch", "weight and none"]
+    assert left.get_ylabel() == "Fisher information, times"  # of both, which share it
+    told = [(axes.get_xlabel(), axes.get_title("left")) for axes in (left, right)]
+    assert told == [
+        ("norm of w, times", "A fixed step in the weight vector w"),
+        ("scale of the inputs, times", "A fixed step in the gain (none: along w)"),
+    ]
     for axes in (left, right):
         marks = {str(line.get_label()): line.get_marker() for line in axes.lines}
         assert marks == {norm: style.mark for norm, style in plots.STYLES.items()}
@@ -40,6 +46,14 @@ def test_a_small_gain_is_dashed_and_each_lstm_has_a_line(saved: list[Figure]) ->
         shown = axes.lines[0].get_xdata()
         assert list(shown) == [1, 21]  # steps are counted from 1
         assert list(axes.lines[0].get_ydata()) == curve[[0, 20]].tolist()
+    left, right = saved[0].axes
+    assert (left.get_xlabel(), left.get_ylabel()) == ("time step", "norm of h")
+    of_gradients = "norm of the gradient in (h, c)"
+    assert (right.get_xlabel(), right.get_ylabel()) == ("time step", of_gradients)
+    assert (left.get_title("left"), right.get_title("left")) == (
+        "Hidden state, forwards",
+        "Gradient of a loss at the last step, backwards",
+    )
     told = [text.get_text() for text in saved[0].legends[0].get_texts()]
     assert told == [growth.label for growth in found]
     assert smallest_letters_px(saved[0]) >= LEAST_PX

@@ -40,7 +40,8 @@ def test_the_losses_are_those_of_the_log_and_the_best_is_marked(
     epochs, training, validation = (list(column) for column in zip(*told, strict=True))
     assert drawn == [(epochs, training), (epochs, validation), ([2.0], [2.25])]
     assert [text.get_text() for text in axes.texts] == ["best: 2.2500"]
-    assert (axes.get_ylabel(), axes.get_title("left")) == ("nats per byte", "a run of $5")
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("epochs", "nats per byte")
+    assert axes.get_title("left") == "a run of $5"
     least, most = axes.get_ylim()
     assert least < 1.0 < 2.75 < most  # of training too, which ends below
     assert (tmp_path / "loss.png").stat().st_size > 5000
@@ -64,6 +65,7 @@ def test_a_race_has_in_sight_the_level_and_whatever_is_below_it(
     assert list(level.get_ydata()) == [2.0, 2.0]
     names = [text.get_text() for text in axes.get_legend().get_texts()]
     assert names == ["norm: none", "norm: layer", "the best of none"]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("updates", "nats per point")
     assert len({line.get_color() for line in axes.lines}) == 3
     assert len({line.get_marker() for line in axes.lines}) == 3  # for who cannot tell colours
     least, most = axes.get_ylim()
@@ -84,7 +86,8 @@ def test_errors_of_any_size_are_seen_and_the_curves_told_apart(
     kinds = [(line.get_linewidth(), line.get_linestyle()) for line in axes.lines]
     assert len(set(kinds[:3])) == 3
     assert kinds[3] == kinds[0]
-    assert axes.get_yscale() == "log"
+    told = axes.get_xlabel(), axes.get_ylabel(), axes.get_yscale()
+    assert told == ("time step", "largest |output - float64|", "log")
 
 
 def test_data_may_be_called_anything(tmp_path: Path, figures: list[Figure]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from models.language import LanguageConfig, LanguageModel
 from tests.training.tiny import tiny_recipe
@@ -18,7 +19,7 @@ from training.config import TrainConfig
 from training.group import Group
 from training.log import LOG
 from training.loop import CHECKPOINT, Trainer
-from training.run import carry_out
+from training.run import alone, carry_out
 from training.text.task import LanguageTask
 
 pytestmark = pytest.mark.usefixtures("_undrawn")
@@ -103,6 +104,48 @@ def test_of_several_processes_the_first_alone_writes(
     assert trainer.progress.update == trainer.total_updates == 3
     assert not list(tmp_path.iterdir())
     assert capsys.readouterr().err == ""
+
+
+class _OneOfTwo:
+    """torch.distributed in the second of two processes, which find the same."""
+
+    def is_initialized(self) -> bool:
+        return True
+
+    def get_world_size(self) -> int:
+        return 2
+
+    def get_rank(self) -> int:
+        return 1
+
+    def all_reduce(self, tensor: Tensor) -> None:
+        tensor *= 2
+
+    def all_gather(self, parts: list[Tensor], mine: Tensor) -> None:
+        for part in parts:
+            part.copy_(mine)
+
+
+def test_a_second_process_leaves_the_folder_and_the_terminal_to_the_first(
+    corpus: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both would put another log in the place of one that is ahead of the checkpoint."""
+    folder, drawn = tmp_path / "run", list[str]()
+    for module in ("training.run", "training.group"):
+        monkeypatch.setattr(f"{module}.distributed", _OneOfTwo())
+    monkeypatch.setattr("training.run._plot", lambda *_: drawn.append("a picture"))
+    figures = ("update", "epoch", "train_loss", "validation_loss")
+    ahead = json.dumps(dict.fromkeys(figures, 7)) + "\n"
+    with alone(folder):  # as the first has it
+        (folder / LOG).write_text(ahead, "utf-8")
+        carry_out(tiny_recipe(corpus, epochs=0.05, warmup_updates=99), folder, "cpu", Path())
+    assert [path.name for path in folder.iterdir()] == [LOG]
+    assert (folder / LOG).read_text("utf-8") == ahead
+    assert not drawn
+    assert capsys.readouterr() == ("", "")
 
 
 def test_a_log_tells_the_seconds_and_what_else_a_validation_found(tmp_path: Path) -> None:

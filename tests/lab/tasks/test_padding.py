@@ -296,6 +296,13 @@ def test_a_picture_is_of_accuracy_and_movement_over_the_share_of_padding(
     assert list(accuracy.get_xdata()) == list(moved.get_xdata()) == [1.0, 50.0]
     assert list(accuracy.get_ydata()) == [80.0, 69.0]
     assert list(moved.get_ydata()) == [1e-9, 2.0]
+    told = [(axes.get_ylabel(), axes.get_yscale()) for axes in saved[0].axes]
+    assert told == [
+        ("accuracy on the test sentences, %", "linear"),
+        ("a row's logits beside others,\nrelative to alone, in training", "log"),
+    ]
+    places = {axes.get_xlabel() for axes in saved[0].axes}
+    assert places == {"positions of a training batch that are padding, %"}
     (bars,) = saved[0].axes[0].collections
     assert [bar[:, 1].tolist() for bar in bars.get_segments()] == [[80.0, 80.0], [68.0, 70.0]]
 

@@ -21,6 +21,7 @@ def test_every_probe_has_a_panel_with_each_norm_and_each_baseline(saved: list[Fi
     labels = {metric["name"]: metric["label"] for metric in content["metrics"]}
     told = [axes.get_title("left").replace("\n", " ") for axes in panels]
     assert told == [labels[name] for name in FIGURES]
+    assert {axes.get_xlabel() for axes in panels[-4:]} == {"updates"}  # of the lowest
     baselines = result["data"]["probes"]
     for axes, name in zip(panels, FIGURES, strict=True):
         *drawn, bag, untrained = axes.lines

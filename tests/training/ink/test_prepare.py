@@ -91,7 +91,7 @@ def test_a_writer_is_as_large_as_most_of_their_lines() -> None:
     assert found.offsets.tobytes() == prepare([usual], Tally())[0].offsets.tobytes()
 
 
-@pytest.mark.parametrize(("below", "reason"), [(25.0, None), (28.0, _NARROW)])
+@pytest.mark.parametrize(("below", "reason"), [(26.0, None), (27.0, _NARROW)])
 def test_ink_that_is_high_for_its_width_is_of_several_lines(
     below: float, reason: str | None
 ) -> None:
@@ -102,7 +102,7 @@ def test_three_letters_may_be_higher_than_a_line_of_writing() -> None:
     assert _prepared([_word(0), np.array([[19.0, -32.0]])], "mmm")[1] is None
 
 
-@pytest.mark.parametrize(("back", "reason"), [(20.0, None), (27.0, None), (30.0, _FAR_BACK)])
+@pytest.mark.parametrize(("back", "reason"), [(20.0, None), (27.5, None), (28.5, _FAR_BACK)])
 def test_a_pen_goes_back_for_a_bar_and_not_for_a_word(back: float, reason: str | None) -> None:
     ink, told = _prepared([*_words(), _bar(_WIDTH - back)])
     assert told == reason
@@ -110,6 +110,14 @@ def test_a_pen_goes_back_for_a_bar_and_not_for_a_word(back: float, reason: str |
         assert ink.advance > ink.offsets[:, 0].sum() + 10
         x = ink.offsets[:, 0].astype(np.float64).cumsum()
         assert ink.advance == pytest.approx(x.max(), abs=1e-3)
+
+
+@pytest.mark.parametrize(("back", "reason"), [(17.5, None), (18.0, _FAR_BACK)])
+def test_in_a_short_word_it_may_go_back_by_more_than_half_of_it(
+    back: float, reason: str | None
+) -> None:
+    """By eight times the size of the hand, as for the bar of a wide t."""
+    assert _prepared([_word(0, 4), _bar(27.0 - back)], "mmmm")[1] == reason
 
 
 @pytest.mark.parametrize(("letters", "reason"), [(3, None), (4, _FAR_BACK)])

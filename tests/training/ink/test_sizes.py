@@ -47,6 +47,7 @@ def test_a_writer_twice_as_large_comes_out_by_the_root_of_two_larger(inks: list[
         ("a" * 61, "more than 60 characters"),
         ("?", "a mark alone, which says nothing of its height"),
         ("I", None),
+        ("7", None),
         ("!?", None),
         (" ", "no text"),
         ("\u00e4", "characters outside printable ASCII"),

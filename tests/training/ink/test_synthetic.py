@@ -128,3 +128,26 @@ def test_a_recipe_is_trained_on_the_ink_that_it_was_trained_on_before() -> None:
         found = [*ink.mean(0, dtype=np.float64), *ink.std(0, dtype=np.float64), *ink[-1]]
         assert found == pytest.approx(places, abs=0.02)
         assert (line.writer.split("/")[0], line.points_per_second) == ("synthetic", 100)
+
+
+_BY_HAND = {  # the characters that no font draws: the points of each, and their mean and spread
+    "[": (16, [6.09, 4.88, 2.11, 9.59]),
+    "]": (16, [6.15, 4.88, 2.11, 9.59]),
+    "{": (18, [7.41, 4.83, 1.99, 8.58]),
+    "}": (18, [5.84, 4.87, 1.99, 8.58]),
+    "~": (14, [9.99, 7.36, 6.23, 1.59]),
+    "^": (12, [8.39, 15.55, 3.78, 2.72]),
+    "`": (5, [5.46, 18.56, 1.56, 2.07]),
+    "'": (5, [4.45, 18.08, 0.06, 2.43]),
+    '"': (10, [6.95, 18.02, 2.5, 2.43]),
+    "|": (13, [5.19, 7.45, 0.24, 9.67]),
+}
+
+
+@pytest.mark.parametrize("character", _BY_HAND)
+def test_so_is_a_character_that_is_too_rare_to_be_among_those(character: str) -> None:
+    points, places = _BY_HAND[character]
+    ink = _ink(character)
+    assert len(ink) == points
+    found = [*ink.mean(0, dtype=np.float64), *ink.std(0, dtype=np.float64)]
+    assert found == pytest.approx(places, abs=0.02)
