@@ -64,7 +64,7 @@ def of_ink(pens: Path, folder: Path) -> Recipe:
     recipe = pen_recipe(folder / "few.npz")
     often = {"epochs": 0.4, "validate_every_epochs": 0.2}
     training = replace(recipe.training, **often)
-    batch = replace(recipe.batch, rows=3, growing=False)
+    batch = replace(recipe.batch, growing=False)
     model = replace(SCRAWL, precision="int8")
     return replace(recipe, model=model, training=training, batch=batch)
 
