@@ -1,6 +1,9 @@
 """Steps that are traced sooner than a model with its sampler: the least there is, a state under a
 layer norm and a readout, in a quarter of the time; and a language model that draws nothing."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -35,6 +38,16 @@ class LeastStep(Step):
         state, x = inputs
         after = torch.tanh(self.model.more(self.model.norm(state + x)))
         return after, self.model.readout(after)
+
+
+class PlainKind:
+    """What a writer asks of a kind that has neither filters nor variants."""
+
+    def __init__(self, step: Callable[[Any], Step]) -> None:
+        self._step = step
+
+    def step(self, model: nn.Module, **_: object) -> Step:
+        return self._step(model)
 
 
 class LogitsStep(Step):

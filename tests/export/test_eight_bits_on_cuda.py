@@ -17,6 +17,7 @@ from export.parity.served import differing_bytes, session_of, session_options
 from export.variant import GraphWriter
 from models.generation import Port, Step, Tensors
 from models.quantized import round_matrices, settle
+from tests.export.least import PlainKind
 
 _PRODUCT = "MatMulInteger"
 _INPUTS = 12
@@ -63,19 +64,12 @@ class MatricesStep(Step):
         return self.model(*inputs)
 
 
-class MatricesKind:
-    """What a writer asks of a kind that has neither filters nor variants."""
-
-    def step(self, model: Matrices, **_: object) -> Step:
-        return MatricesStep(model)
-
-
 @pytest.fixture(scope="module")
 def larger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Their weights, and a step for the CPU and one for CUDA."""
     torch.manual_seed(0)
     folder = tmp_path_factory.mktemp("larger")
-    writer = GraphWriter(MatricesKind(), settle(Matrices()))  # type: ignore[arg-type]
+    writer = GraphWriter(PlainKind(MatricesStep), settle(Matrices()))  # type: ignore[arg-type]
     for runner, signed in (("cpu", False), ("cuda", True)):
         writer.write(folder / f"{runner}.onnx", scan=False, filtered=False, signed=signed)
     return folder

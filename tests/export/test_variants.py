@@ -25,7 +25,7 @@ from service.artifact import load_artifact
 from service.attestation import attest
 from service.engine.runners import ScanRunner, SlotRunner
 from service.engine.runtime import Runtime
-from tests.export.least import LeastModel, LeastStep
+from tests.export.least import LeastModel, LeastStep, PlainKind
 
 SMALL = Extent(sampled_steps=160, structure_steps=24, bit_steps=4, timed=False)
 VARIANTS = {"folded": {"fold": True}, "both": {"fold": True, "quantize": True}}
@@ -140,18 +140,11 @@ def test_a_conversion_keeps_the_provenance_and_adds_its_own_versions(
     assert provenance(facts)["versions"] == {"torch": "1.0"}
 
 
-class LeastKind:
-    """What a writer asks of a kind that has neither filters nor variants."""
-
-    def step(self, model: LeastModel, **_: object) -> LeastStep:
-        return LeastStep(model)
-
-
 def test_a_writer_of_another_model_traces_that_one_and_each_folder_has_its_weights(
     tmp_path: Path,
 ) -> None:
     shallow, deep = (LeastModel(norms) for norms in (1, 2))
-    writer = GraphWriter(LeastKind(), shallow)  # type: ignore[arg-type]
+    writer = GraphWriter(PlainKind(LeastStep), shallow)  # type: ignore[arg-type]
     folders = [tmp_path / name for name in ("one", "again", "deep")]
     writers = (writer, writer, replace(writer, model=deep))
     for folder, one in zip(folders, writers, strict=True):

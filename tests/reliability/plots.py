@@ -70,13 +70,13 @@ def plot_overload(tables: Tables, image: Path) -> None:
 def _offered(
     rates: Any, times: Any, rows: Sequence[Mapping[str, Any]], of: str, dashes: str
 ) -> None:
+    shares = [row["times_capacity"] for row in rows]
     # Where all that is answered is good, one line lies on the other.
     for column, label, look in (
         ("offered_per_s", "offered", {"color": "0.6", "marker": "^"}),
         ("answered_per_s", "answered", {"color": _OTHER, "marker": "s", "linewidth": 4}),
         ("good_per_s", "good", {"color": _OURS, "marker": "o", "markersize": 4}),
     ):
-        shares = [row["times_capacity"] for row in rows]
         rates.plot(shares, [row[column] for row in rows], dashes, label=label + of, **look)
     for column, label, look in (
         ("whole_ms", "whole answer", {"color": _OTHER, "marker": "s"}),
