@@ -1,10 +1,8 @@
-// Asks the site's modules: `node answers.mjs` reads lines of JSON, {question, cases, arguments}, and writes a line for
-// each, with an answer for each case. Numbers in arrays go as base64 of their bytes, so that no bit is lost.
+// Asks the site's modules: `node answers.mjs` reads lines of JSON, {question, cases, arguments}, and writes a line
+// for each, with an answer for each case. Numbers in arrays go as base64 of their bytes, so that no bit is lost.
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
-import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
 import { gzipSync } from "node:zlib";
 import { InkNoise, UniformStream } from "./site/noise.js";
 import { brokenForcing, forcingRuns } from "./site/forcing.js";
@@ -26,6 +24,7 @@ import { completion } from "./site/text.js";
 import { Runner } from "./site/runner.js";
 import { completed, followed, interrupted, leaking, nothing, penned, sampled } from "./networks.mjs";
 import { asked as routes, heard, listless, revisited, shell, stopped, served, unstarted, worked } from "./browser.mjs";
+import { serve } from "./serving.mjs";
 import * as drawn from "./drawn.mjs";
 import * as shown from "./shown.mjs";
 import { Squeeze } from "./site/squeeze.js";
@@ -403,23 +402,4 @@ async function answersTo({ question, cases, arguments: given }) {
   return Promise.all(cases.map(QUESTIONS[question] ?? BROWSED[question]));
 }
 
-/** What a thread answers that has nothing of what was asked before. */
-async function aside(asked) {
-  const thread = new Worker(new URL(import.meta.url), { workerData: asked });
-  const answered = new Promise((resolve, reject) => {
-    thread.once("message", resolve).once("error", reject).once("exit", () => reject(new Error("it has ended")));
-  });
-  return answered.finally(() => thread.terminate());
-}
-
-const told = (promise) => promise.then((answers) => ({ answers }), (error) => ({ error: String(error?.stack ?? error) }));
-if (isMainThread) {
-  for await (const line of createInterface({ input: process.stdin })) {
-    const asked = JSON.parse(line);
-    const answer = BROWSED[asked.question] ? aside(asked) : told(answersTo(asked)).then(JSON.stringify);
-    process.stdout.write(`${await answer.catch((error) => JSON.stringify({ error: String(error.stack) }))}\n`);
-  }
-  process.exit(); // whatever has not come to its end
-} else {
-  parentPort.postMessage(JSON.stringify(await told(answersTo(workerData))));
-}
+await serve(new URL(import.meta.url), answersTo, ({ question }) => question in BROWSED);
