@@ -15,6 +15,12 @@ import onnxruntime
 
 from contract.files import require_writable, write_whole
 
+# The vector units that kernels are picked by, the widest first.
+_UNITS = {
+    "avx512f": "AVX-512", "avx2": "AVX2", "sme2": "SME2", "sme": "SME", "sve": "SVE",
+    "asimd": "NEON",
+}  # fmt: skip
+
 
 def results_folder(text: str) -> Path:
     """An option's folder for results, which is looked at before the work. Raises
@@ -68,7 +74,10 @@ def _processor() -> str:
         lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     except OSError:
         return platform.processor()
-    names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    flags = next((line for line in lines if line.startswith("flags")), "")
-    width = "AVX-512" if "avx512f" in flags else "AVX2" if "avx2" in flags else "no AVX2"
-    return f"{next(names, platform.processor())}, {width}"
+    split = (line.partition(":") for line in reversed(lines))
+    fields = {name.strip(): told.strip() for name, _, told in split}  # of the first processor
+    name = fields.get("model name", platform.machine())
+    if "CPU part" in fields:  # ARM has numbers instead of names
+        name = f"ARM {fields['CPU implementer']}, part {fields['CPU part']}"
+    flags = (fields.get("flags") or fields.get("Features") or "").split()
+    return f"{name}, {next((_UNITS[flag] for flag in _UNITS if flag in flags), 'no AVX2')}"

@@ -143,9 +143,15 @@ def _cuda_works() -> bool:
 
 @cache
 def _simd() -> str:
-    """The widest vector unit, because onnxruntime picks its kernels by it."""
+    """The vector units that onnxruntime picks its kernels by: of x86 the widest, of ARM all, for
+    SVE has its own kernels of exponentials and SME of products."""
     try:
         flags = set(Path("/proc/cpuinfo").read_text("utf-8").split())
     except OSError:
         return "generic"
-    return next((f for f in ("avx512f", "avx2", "asimd") if f in flags), "generic")
+    if "asimd" in flags:  # asked first: "sme" encrypts memory on x86
+        return "-".join(unit for unit in ("asimd", "sve", "sme", "sme2") if unit in flags)
+    if "avx512f" in flags:
+        return "avx512f"
+    # The kernels of AVX2 multiply and add at once.
+    return "avx2" if {"avx2", "fma"} <= flags else "generic"

@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 import yaml
 
+from service.engine.runtime import _simd
 from service.metrics import Metrics
 from service.settings import Settings
 
 _ROOT = Path(__file__).parents[2]
 _FOLDER = _ROOT / "deploy" / "kubernetes"
-_FLEETS = ("avx512", "avx2")
+_FLEETS = ("avx512", "avx2", "sve", "neon")
+# What all processors of an architecture that are meant have, and what some have.
+_FLAGS = {"amd64": ({"fma"}, {"avx2", "avx512f"}), "arm64": ({"asimd"}, {"sve", "sve2", "sme"})}
 _VERSIONS = ("1.30", "1.37")
 _NOT_OF_KUBERNETES = {"kustomization.yaml", "prometheus-adapter.yaml"}
 _MANIFESTS = [p for p in sorted(_FOLDER.rglob("*.yaml")) if p.name not in _NOT_OF_KUBERNETES]
@@ -270,15 +273,21 @@ def test_the_autoscaler_follows_figures_of_the_service(fleet: dict[str, Manifest
     assert int(minutes) >= 2
 
 
-def test_a_fleet_rounds_one_way(fleet: dict[str, Manifest]) -> None:
+def test_a_fleet_rounds_one_way(
+    fleet: dict[str, Manifest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever of the nodes that it may have, the service calls its runtime the same there."""
     affinity = _pod(fleet)["affinity"]["nodeAffinity"]
     (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     wanted = {e["key"].rpartition(".")[2]: e["operator"] for e in term["matchExpressions"]}
     values = {e["key"].rpartition(".")[2]: e.get("values") for e in term["matchExpressions"]}
-    assert values.pop("io/arch") == ["amd64"]
+    (architecture,) = values.pop("io/arch")
+    assert wanted.pop("io/arch") == "In"
     assert all(said in (["true"], None) for said in values.values())
-    unit = fleet["Deployment"]["metadata"]["labels"]["evenkeel/vector-unit"]
-    assert unit in ("avx512f", "avx2")
-    # What the service would call its runtime there: by the widest unit.
-    assert wanted["AVX512F"] == ("In" if unit == "avx512f" else "DoesNotExist")
-    assert wanted.get("AVX2", "In") == "In"
+    always, others = _FLAGS[architecture]
+    least = always | {flag.lower() for flag, operator in wanted.items() if operator == "In"}
+    most = {flag for flag in least | others if wanted.get(flag.upper()) != "DoesNotExist"}
+    for flags in least, most:
+        monkeypatch.setattr(Path, "read_text", lambda *_, flags=flags: " ".join(flags))
+        unit = fleet["Deployment"]["metadata"]["labels"]["evenkeel/vector-unit"]
+        assert unit == _simd.__wrapped__()

@@ -51,7 +51,7 @@ def test_what_a_module_was_run_by_is_what_it_was_given(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize(
     ("flags", "width"),
-    [("fma avx2 avx512f", "AVX-512"), ("fma avx2", "AVX2"), ("sse4_2 avx", "no AVX2")],
+    [("fma avx2 avx512f", "AVX-512"), ("fma avx2 sme", "AVX2"), ("sse4_2 avx", "no AVX2")],
 )
 def test_a_processor_is_told_with_the_widest_vectors_it_has(
     flags: str, width: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -60,3 +60,20 @@ def test_a_processor_is_told_with_the_widest_vectors_it_has(
     told.write_text(f"model name\t: A processor: one @ 2 GHz\nflags\t\t: {flags}\n" * 2)
     monkeypatch.setattr(results, "Path", lambda place: told)
     assert results.machine()["processor"] == f"A processor: one @ 2 GHz, {width}"
+
+
+@pytest.mark.parametrize(
+    ("flags", "width"),
+    [("fp asimd", "NEON"), ("fp asimd sve", "SVE"), ("asimd sve sme", "SME"), ("sme2 sme", "SME2")],
+)
+def test_an_arm_is_told_by_the_numbers_that_it_has_for_a_name(
+    flags: str, width: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = tmp_path / "cpuinfo"
+    parts = [
+        f"processor\t: {n}\nFeatures\t: {flags}\nCPU implementer\t: 0x41\nCPU part\t: {part}\n"
+        for n, part in enumerate(("0xd0c", "0xd05"))
+    ]
+    told.write_text("\n".join(parts))
+    monkeypatch.setattr(results, "Path", lambda place: told)
+    assert results.machine()["processor"] == f"ARM 0x41, part 0xd0c, {width}"
