@@ -1,11 +1,11 @@
 """Attestation: replay the golden vectors on the provider in use before serving from it.
 
 Every graph that can serve replays every golden row it can run, in two runs. What it draws must be
-the same, and its outputs within the bound of what float64 training mode computed; and it must emit
-what it is forced to, and be deaf to that where it draws.
+the same, and its outputs within the bound of what float64 training mode computed; it must emit what
+it is forced to, and be deaf to that where it draws; and no row may move a bit of another.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,9 +17,16 @@ from service.engine.engine import Engine
 from service.engine.given import GivenSteps, run_steps
 from service.engine.runners import Runner, stack_rows
 
+# Of the runs that look for what rows do to each other: the first begins with states of zeros, whose
+# products are the same whatever the kernel.
+_SOME_STEPS = 2
+# onnxruntime picks kernels by the number of rows: up to here every number is tried.
+_EVERY_NUMBER = 16
+
 
 def attest(artifact: Artifact, runner: Runner) -> Verdict:
-    """Replay on a runner that nothing else uses yet, and force it to emit other symbols."""
+    """Replay on a runner that nothing else uses yet, force it to emit other symbols, and have its
+    rows run alone and in company."""
     verdicts = []
     for filtered, rows in _replays(artifact):
         for first in range(0, len(rows), runner.width):
@@ -31,26 +38,41 @@ def attest(artifact: Artifact, runner: Runner) -> Verdict:
 def _attested(
     artifact: Artifact, runner: Runner, rows: Sequence[int], *, filtered: bool
 ) -> Verdict:
-    golden, slots = artifact.golden, range(len(rows))
-    steps = stack_rows([golden.step_inputs(r) for r in rows], axis=1)
-    row = stack_rows([golden.row_inputs(r) for r in rows], axis=0)
+    golden = artifact.golden
 
-    def begin() -> None:
-        for slot in slots:
+    def begin(rows: Sequence[int]) -> Arrays:
+        for slot in range(len(rows)):
             runner.load(slot, artifact.initial_state())
+        return stack_rows([golden.row_inputs(r) for r in rows], axis=0)
 
-    def forced(steps: Arrays) -> Arrays:
-        begin()
+    def run(rows: Sequence[int], steps: Arrays) -> Arrays:
+        slots, row = range(len(rows)), begin(rows)
         outputs = runner.run(slots, steps, row, filtered=filtered)
         return outputs | stack_rows([runner.read(slot) for slot in slots], axis=0)
 
-    begin()
-    parts = [runner.run(slots, half, row, filtered=filtered) for half in halves(steps)]
+    row, steps = begin(rows), _steps(artifact, rows)
+    parts = [runner.run(range(len(rows)), p, row, filtered=filtered) for p in halves(steps)]
     verdict = golden.judge({n: np.concatenate([part[n] for part in parts]) for n in parts[0]}, rows)
     if not verdict.ok:
         return verdict
     runs = forcing_runs(steps)
-    return _forced(artifact, verdict, runs, [forced(run) for run in runs])
+    verdict = _forced(artifact, verdict, runs, [run(rows, steps) for steps in runs])
+    together = _companies(rows, runner.width)
+    found = ((some, run(some, _steps(artifact, some, _SOME_STEPS))) for some in together)
+    return _apart(artifact, verdict, found) if verdict.ok else verdict
+
+
+def _steps(artifact: Artifact, rows: Sequence[int], most: int | None = None) -> Arrays:
+    """The golden steps `(T, len(rows), ...)`, or the first of them."""
+    inputs = [artifact.golden.step_inputs(row) for row in rows]
+    return stack_rows([{n: a[:most] for n, a in steps.items()} for steps in inputs], axis=1)
+
+
+def _companies(rows: Sequence[int], width: int) -> Iterator[list[int]]:
+    """Golden rows that run together: each alone, then in numbers up to `width`."""
+    yield from ([row] for row in rows)
+    for number in sorted({*range(2, min(width, _EVERY_NUMBER) + 1), width} - {1}):
+        yield [rows[place % len(rows)] for place in range(number)]
 
 
 def _forced(
@@ -59,6 +81,23 @@ def _forced(
     """A good verdict, unless the runs show that forcing is broken."""
     why = broken_forcing(runs, found, artifact.manifest.ports.state[0].name)
     return verdict if why is None else replace(verdict, ok=False, detail=why)
+
+
+def _apart(
+    artifact: Artifact, verdict: Verdict, found: Iterable[tuple[Sequence[int], Arrays]]
+) -> Verdict:
+    """A good verdict, unless a row has other bits in one of these runs than in the first that it
+    was in. Each is of some golden rows: outputs `(T, B, ...)` and states `(B, ...)` by name."""
+    states = {port.name for port in artifact.manifest.ports.state}
+    first: dict[tuple[int, str], bytes] = {}
+    for rows, after in found:
+        for name, array in after.items():
+            for place, row in enumerate(rows):
+                bits = (array[place] if name in states else array[:, place]).tobytes()
+                if first.setdefault((row, name), bits) != bits:
+                    why = f"{name} of a row has other bits among {len(rows)} than alone"
+                    return replace(verdict, ok=False, detail=why)
+    return verdict
 
 
 async def attest_in_queue(
@@ -97,7 +136,7 @@ async def attest_in_queue(
         ]
 
     for filtered, rows in _replays(artifact):
-        steps = stack_rows([golden.step_inputs(r) for r in rows], axis=1)
+        steps = _steps(artifact, rows)
         (replayed,) = await run(rows, [steps], filtered=filtered, admitted=bool(verdicts))
         verdict = golden.judge(replayed, rows)
         if verdict.ok:

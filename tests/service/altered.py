@@ -95,6 +95,32 @@ def pass_on(artifact: Path, graph: str, which: str) -> None:
     rehash(artifact)
 
 
+def mix_rows(artifact: Path, graph: str) -> None:
+    """Have one graph add a millionth of the logits of all earlier rows to those of a row, hashes
+    recomputed."""
+    import onnx  # here, because only a few tests need it
+
+    model = onnx.load(artifact / graph, load_external_data=False)
+    scans = [node for node in model.graph.node if node.op_type == "Scan"]
+    inner = scans[0].attribute[0].g if scans else model.graph
+    (name,) = (o.name for o in inner.output if o.name.startswith("logits"))
+    for node in inner.node:
+        for names in (node.input, node.output):
+            names[:] = ["unmixed" if n == name else n for n in names]
+    constants = {"of_rows": np.int64(0), "millionth": np.float32(1e-6)}
+    for constant, value in constants.items():
+        model.graph.initializer.append(onnx.numpy_helper.from_array(np.array(value), constant))
+    inner.node.extend(
+        [
+            onnx.helper.make_node("CumSum", ["unmixed", "of_rows"], ["summed"], exclusive=1),
+            onnx.helper.make_node("Mul", ["summed", "millionth"], ["leak"]),
+            onnx.helper.make_node("Add", ["unmixed", "leak"], [name]),
+        ]
+    )
+    onnx.save(model, artifact / graph)
+    rehash(artifact)
+
+
 def edit_golden(
     artifact: Path,
     edit: Callable[[dict[str, np.ndarray]], object] = lambda tensors: None,
