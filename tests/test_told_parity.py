@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from contract.manifest import Finding
 from contract.manifests import read_manifest
 
 _ROOT = Path(__file__).parents[1]
@@ -32,18 +33,19 @@ def _rows(heading: str, page: str = "exactness") -> list[list[str]]:
     return [[c.strip() for c in re.split(r"(?<!\\)\|", line.strip("|"))] for line in lines]
 
 
-def _report(name: str) -> dict[str, float]:
+def _report(name: str) -> dict[str, Finding]:
     parity = read_manifest(_ROOT / "artifacts" / name).parity
     assert parity
-    return {finding.name: finding.value for finding in parity}
+    return {finding.name: finding for finding in parity}
 
 
 @pytest.mark.parametrize(
     ("heading", "name"), [("The report", "shakespeare"), ("The same for ink", "handwriting")]
 )
 def test_the_report_that_is_told_is_the_one_that_is_shipped(heading: str, name: str) -> None:
-    told = {row[0]: row[1] for row in _rows(heading)[2:]}
-    assert told == {line: f"{value:.3g}" for line, value in _report(name).items()}
+    for row, (line, found) in zip(_rows(heading)[2:], _report(name).items(), strict=True):
+        assert row[:3] == [line, f"{found.value:.3g}", f"{found.bound:g}"]
+        assert row[3].replace(r"\|", "|").endswith(found.detail)
 
 
 @pytest.mark.parametrize("name", ["shakespeare-int8", "handwriting-int8"])
@@ -52,7 +54,7 @@ def test_what_is_told_of_eight_bits_is_what_is_shipped(name: str) -> None:
     report, column = _report(name), head.index(f"`{name}`")
     told = {row[0]: float(row[column].split()[0]) for row in rows}
     assert told == {
-        line: float(f"{max(report[name] for name in names if name in report):.3g}")
+        line: float(f"{max(report[name].value for name in names if name in report):.3g}")
         for line, names in _LINES.items()
     }
 

@@ -357,9 +357,9 @@ def test_a_full_section_has_a_file_and_a_quick_one_a_place_beside_the_others(
     for section in ("step", "http", "step"):
         command.keep(section, {"rows": {}}, tmp_path, full=False)
     assert set(json.loads((tmp_path / "bench.json").read_text())) == {"step", "http"}
-    file = command.keep("step", {"rows": {}}, tmp_path, full=True)
+    file = command.keep("step", {"rows": {}}, tmp_path / "new", full=True)
     assert json.loads(file.read_text()) == {"rows": {}}
-    assert file == tmp_path / "bench" / "step.json"
+    assert file == tmp_path / "new" / "bench" / "step.json"
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,7 @@ def test_a_step_has_a_bar_a_side_from_the_floor_to_the_slowest(figures: list[Fig
     assert _widths(axes) == [40.0, 10.0, 20.0, 5.0, 9.0]
     places = [bar.get_y() + bar.get_height() / 2 for bar in axes.patches]  # type: ignore[attr-defined]
     assert places == pytest.approx([4, 1, 3, 0, 2])
+    assert [list(line.get_xdata()) for line in axes.lines] == [[5.0, 5.0]]  # the floor, for all
     assert _told(axes)[:3] == [f"40 µs  {_TIMES}4.00", "10 µs", f"20 µs  {_TIMES}2.00"]
     assert axes.get_xlabel() == "µs per pen point"
     figures[0].draw_without_rendering()

@@ -248,6 +248,16 @@ def test_a_folder_that_cannot_be_written_to_is_told_before_the_work(
     require_place(tmp_path / "there")
 
 
+def test_a_file_in_a_folder_that_takes_no_other_is_written_where_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "there").touch()
+    os.link(tmp_path / "there", tmp_path / "same")
+    monkeypatch.setattr("clients.files.os.access", lambda *_: False)
+    save(tmp_path / "there", b"new")
+    assert (tmp_path / "same").read_bytes() == b"new"
+
+
 def test_it_tells_the_release_that_the_service_names() -> None:
     release = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert evenkeel("http://unused", "--version").stdout == f"{release}\n"

@@ -122,6 +122,16 @@ def test_times_are_of_the_first_event_and_of_each_byte_after_it(
     assert (row.failure, row.failed, row.probes) == ("", 1, 1)
 
 
+def test_an_answer_without_a_byte_has_no_times_and_is_no_failure() -> None:
+    class Ends:
+        def complete(self, **_: object) -> Iterator[dict[str, Any]]:
+            yield _part("")
+
+    row = Row("letters", "language")
+    row.probe(Ends())  # type: ignore[arg-type]
+    assert row.cells() == ["letters", *["-"] * 4, "0", "0", "1", "0"]
+
+
 def test_percentiles_are_the_50th_and_the_99th() -> None:
     assert _percentiles(deque(n / 1000 for n in range(101)), 1e3) == ("50.0", "99.0")
     assert _percentiles(deque([0.004]), 1e3) == ("4.0", "4.0")

@@ -92,11 +92,11 @@ def test_a_pen_without_stored_hands_has_none_to_write_in(
     if command == "hands":
         monkeypatch.setattr(module, "readers_of", lambda _: {})
     edit_manifest(scrawl, lambda manifest: manifest.update({"styles": []}))
-    files = [tmp_path / "made" / name for name in ("out.json", "sheet.png")]
+    files = [tmp_path / "new" / "made" / name for name in ("out.json", "sheet.png")]
     told = ["--out", str(files[0]), "--sheet", str(files[1])]
     assert main([command, str(scrawl), *told]) == 1
     assert f"error: {scrawl} has no stored hands to write in" in capsys.readouterr().err
-    assert (tmp_path / "made").is_dir()  # where there was nothing to write to
+    assert (tmp_path / "new" / "made").is_dir()  # where there was nothing to write to
 
 
 def test_an_artifact_that_is_damaged_is_told_in_a_line(

@@ -7,7 +7,9 @@ one test asks the real Tesseract for a printed line.
 import json
 import string
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from subprocess import CalledProcessError
 
 import numpy as np
 import pytest
@@ -342,6 +344,19 @@ def _neat(text: str) -> Offsets:
     up = np.zeros((len(points), 1), np.float32)
     up[np.cumsum([len(stroke) for stroke in strokes]) - 1] = 1
     return np.hstack([np.diff(points, axis=0, prepend=points[:1]), up])
+
+
+def test_what_tesseract_fails_to_read_is_no_line_without_letters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its errors would count as the ink's."""
+    program = tmp_path / "tesseract"
+    program.write_text("#!/bin/sh\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for reading in (partial(tesseract, b""), partial(tesseract_all, [b""])):
+        with pytest.raises(CalledProcessError):
+            reading()
 
 
 def test_tesseract_reads_neat_letters_as_they_are() -> None:

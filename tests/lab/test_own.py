@@ -90,21 +90,37 @@ def test_a_line_may_be_as_long_as_ink_may() -> None:
     assert _legible(_Drawn([_written(LONGEST_INK)]), [["an"]], ["an"], 1)
 
 
+class _Telling:
+    """A pen whose hand after a line is its text."""
+
+    def fresh(self) -> None: ...
+
+    def hand_after(self, hand: None, text: str, ink: np.ndarray) -> str:
+        return text
+
+
 def test_hands_are_of_some_lines_of_a_writer_by_chance(
     people: list[Ink], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Telling:
-        def fresh(self) -> None: ...
-
-        def hand_after(self, hand: None, text: str, ink: np.ndarray) -> str:
-            return text
-
     lines = [replace(people[0], text=f"line {n}") for n in range(9)]
     monkeypatch.setattr(own, "fitting_lines", lambda *_: lines)
-    found = [own.hands_of(cast(Pen, Telling()), lines, np.random.default_rng(seed))
+    found = [own.hands_of(cast(Pen, _Telling()), lines, np.random.default_rng(seed))
              for seed in (1, 1, 2)]  # fmt: skip
     assert found[0] == found[1] != found[2]
     assert [len(set(map(str, some))) for some in found] == [3] * 3
+
+
+def test_hands_come_in_the_order_of_their_writers_names(
+    people: list[Ink], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A set has another one in every process, and the seed would not say what is drawn."""
+    writers = [f"writer {n}" for n in range(9, 0, -1)]
+    inks = [replace(people[0], writer=writer) for writer in writers]
+    monkeypatch.setattr(
+        own, "fitting_lines", lambda _, writer: [replace(people[0], text=writer)] * 2
+    )
+    found = own.hands_of(cast(Pen, _Telling()), inks, np.random.default_rng(0))
+    assert found == sorted(writers * 2)
 
 
 def test_texts_are_asked_for_in_every_hand_and_by_the_seed_of_those_who_are_learned_from(

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -35,18 +36,33 @@ def corpus(made_once: Callable[[str], Path], tmp_path_factory: pytest.TempPathFa
     return path
 
 
+class _Telling:
+    """A pen whose hand is what was told of it."""
+
+    def fresh(self) -> str:
+        return "fresh"
+
+    def hand_after(self, hand: str, text: str, ink: np.ndarray) -> tuple[str, str, int]:
+        return hand, text, len(ink)
+
+
 def test_a_hand_is_that_after_the_line_it_is_told_with(corpus: Path) -> None:
-    class Telling:
-        def fresh(self) -> str:
-            return "fresh"
-
-        def hand_after(self, hand: str, text: str, ink: np.ndarray) -> tuple[str, str, int]:
-            return hand, text, len(ink)
-
     people = read_pens(corpus, Tally())
     points = {ink.text: len(ink.offsets) for ink in people.inks}
-    for one in writers.candidates(cast(Pen, Telling()), people):
+    for one in writers.candidates(cast(Pen, _Telling()), people):
         assert one.hand == ("fresh", one.text, points[one.text])
+
+
+def test_writers_come_in_the_order_of_their_names(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A set has another one in every process, and who is drawn with which noise hangs on it."""
+    one = read_pens(corpus, Tally()).inks[0]
+    names = [f"writer {n}" for n in range(9, 0, -1)]
+    monkeypatch.setattr(writers, "fitting_lines", lambda *_: [one])
+    many = PenCorpus("many", [replace(one, writer=name) for name in names])
+    found = writers.candidates(cast(Pen, _Telling()), many)
+    assert [candidate.writer for candidate in found] == sorted(names)
 
 
 def test_the_writers_are_told_by_how_their_hands_are_read(

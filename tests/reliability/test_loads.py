@@ -94,18 +94,21 @@ def test_a_load_is_told_of_each_work_after_its_warm_up(monkeypatch: pytest.Monke
     async def offer(
         rates: Mapping[Work, float], seconds: float, seed: int, one: Callable[..., Any]
     ) -> dict[Work, list[Reply]]:
-        began_s = time.perf_counter()
         offered.append((rates, seconds))
-        due = [began_s + seconds * tenth / 11 for tenth in range(11)]
+        due = [100.0 + seconds * tenth / 11 for tenth in range(11)]
         return {work: [await one(work, due_s, 1) for due_s in due] for work in rates}
 
     monkeypatch.setattr(overload, "connect", _connect)
     monkeypatch.setattr(overload, "ask", ask)
     monkeypatch.setattr(overload, "offer", offer)
+    clocks = {"perf_counter": iter([100.0, 111.0]), "process_time": iter([5.0, 7.2])}
+    stands_for = SimpleNamespace(**{name: clock.__next__ for name, clock in clocks.items()})
+    monkeypatch.setattr(overload, "time", stands_for)
     rows = asyncio.run(overload._offer("", {TEXT: 10.0, INK: 4.0}, 3.0, 10.0))
     assert offered == [({TEXT: 30.0, INK: 12.0}, 11.0)]
     told = [(row.what, row.offered_per_s, row.seconds, row.requests) for row in rows]
     assert told == [("text", 30.0, 10.0, 10), ("ink", 12.0, 10.0, 10)]
+    assert {row.driver_cores for row in rows} == {0.2}  # that it was busy for, of those it had
 
 
 def test_a_row_of_a_load_tells_each_of_its_own() -> None:
@@ -139,7 +142,8 @@ def test_a_greedy_caller_has_an_address_of_its_own_and_begins_first(
 
     async def repeat(clients: int, seconds: float, one: Any) -> list[Reply]:
         did.append((one.args[0], clients, seconds))
-        return []
+        mine = ["200", "503", "500"] if clients == 1 else []
+        return [_reply(status, late_s=0.5) for status in mine]
 
     async def sleep(seconds: float) -> None:
         did.append(("rest", seconds))
@@ -150,7 +154,10 @@ def test_a_greedy_caller_has_an_address_of_its_own_and_begins_first(
     stands_for = SimpleNamespace(ensure_future=asyncio.ensure_future, sleep=sleep)
     monkeypatch.setattr(overload, "asyncio", stands_for)
     row = asyncio.run(overload._one_caller("", 200, 10.0))
-    assert (row.beside, row.answers) == (200, 0)
+    assert (row.beside, row.answers, row.refused, row.failed) == (200, 1, 1, {"500": 1})
+    assert row.first_ms
+    assert row.whole_ms
+    assert (row.first_ms.p50, row.whole_ms.p50) == (10.0, 30.0)  # from when it was sent
     rest, theirs, mine = did
     assert rest == ("rest", 1.0)
     assert (theirs[1:], mine[1:]) == ((200, 11.0), (1, 10.0))

@@ -1,8 +1,11 @@
-"""Which kernels training takes on which machine, and which signals wait for it."""
+"""Which kernels and what memory training takes on which machine, and which signals wait for it."""
 
+import ctypes
 import os
 import platform
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -42,6 +45,38 @@ def test_float32_stays_float32(
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_tile": amx})
     use_fast_float32()
     assert (torch.backends.mkldnn.matmul.fp32_precision == "bf16") == set_
+
+
+_AGAIN = """
+import ctypes, resource
+from training.machine import keep_freed_memory
+
+keep_freed_memory()
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+def mapped(size):
+    before = faults()
+    block = ctypes.c_void_p(libc.malloc(size))
+    ctypes.memset(block, 1, size)
+    libc.free(block)
+    return faults() - before
+
+print(mapped(64 << 20), max(mapped(64 << 20) for _ in range(10)))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc's alone")
+def test_memory_that_was_freed_is_mapped_no_second_time() -> None:
+    """Not by itself, nor given back from the end of what is mapped: the kernel has no page of it
+    to make again."""
+    if not hasattr(ctypes.CDLL(None), "mallopt"):
+        pytest.skip("glibc's alone")
+    run = [sys.executable, "-c", _AGAIN]
+    told = subprocess.run(run, check=True, capture_output=True, text=True).stdout
+    first, again = map(int, told.split())
+    assert again < first / 4
 
 
 @pytest.fixture

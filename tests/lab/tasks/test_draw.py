@@ -1,6 +1,10 @@
 """DRAW: its bound against PyTorch's distributions, its export against training, its script."""
 
 import hashlib
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -317,6 +321,15 @@ def test_the_script_draws_by_its_seed_and_says_where_each_stroke_was(
         f"stroke {number}, {width:.1f} pixels wide around ({x:.1f}, {y:.1f})"
         for number, (_, (x, y, width)) in enumerate(draw.strokes(folder, noise), 1)
     ]
+
+
+def test_who_has_seen_enough_of_the_script_ends_it_without_a_word(exported: PartGraph) -> None:
+    read, written = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", draw.__name__, "--model", str(exported.path.parent)]
+    ended = subprocess.run(command, stdout=written, stderr=subprocess.PIPE)
+    os.close(written)
+    assert (ended.returncode, ended.stderr) == (-signal.SIGPIPE, b"")
 
 
 def test_the_page_is_given_the_weights_of_what_draws_alone(tmp_path: Path) -> None:

@@ -145,6 +145,17 @@ def test_no_picture_is_in_two_parts_and_flags_are_judged_apart() -> None:
     assert not flags & (parts[1] | parts[2])
 
 
+def test_what_an_emoji_is_held_out_for_hangs_on_no_order() -> None:
+    """That of a set is another in every process, which would test on what another learned from."""
+    entries = [Entry(f"{n}", "Symbols", [[f"name{n}"]]) for n in range(500)]
+    images = np.zeros((500, 1, 1, 3), np.uint8)
+    there, back = (_divided("some", some, images, 0.1) for some in (entries, entries[::-1]))
+    for part in ("validation", "test"):
+        held = [{data.names[p.picture] for p in getattr(data, part)} for data in (there, back)]
+        assert held[0] == held[1], part
+        assert len(held[0]) == 50
+
+
 def test_a_folder_is_read_in_its_language_as_it_stands(tmp_path: Path) -> None:
     """A quotation mark in a name quotes nothing."""
     rows = [_row(f"1F60{n}", "", skin="") for n in range(10)]

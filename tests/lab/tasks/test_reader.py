@@ -146,6 +146,14 @@ def test_what_is_repeated_is_all_that_is_read_and_its_answer() -> None:
         assert found.repeated == {1: count}
 
 
+def test_how_many_questions_are_asked_of_a_story_that_is_cut_is_told() -> None:
+    """Their share of each task, as its name has it."""
+    train, test = _story("x"), {1: _story("x", "y z", "w"), 7: _story("y", "z")}
+    found = data._stories("", "", dict.fromkeys(test, train * 2), test, 0.5, 1)
+    assert found.shortened == {1: 2 / 3, 7: 1 / 2}
+    assert data._stories("", "", {1: train * 2}, {1: test[1]}, 0.5, 3).shortened == {1: 1 / 3}
+
+
 def _made(norm: str = "layer") -> tuple[AttentiveReader, Tensor]:
     torch.manual_seed(0)
     config = ReaderConfig(norm=norm, words=8, embedding=4, units=5)  # type: ignore[arg-type]

@@ -210,6 +210,15 @@ def test_a_sentence_that_is_there_twice_is_in_one_fold() -> None:
     ]
 
 
+def test_a_sentence_is_in_the_same_fold_wherever_it_stands() -> None:
+    """Folds by the order of a set would be others in every process."""
+    sentences = [[f"word{n}"] for n in range(500)]
+    there, back = (
+        held_out(Classed("some", some, [0] * 500), 10) for some in (sentences, sentences[::-1])
+    )
+    assert [fold.tolist() for fold in there] == [fold[::-1].tolist() for fold in back]
+
+
 def test_the_accuracy_of_a_split_is_that_of_one_logistic_regression() -> None:
     random = np.random.default_rng(0)
     x = random.normal(size=(80, 3))

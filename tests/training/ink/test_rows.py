@@ -44,6 +44,14 @@ def test_a_batch_is_a_function_of_the_update_alone(pens: PenCorpus, make: Make) 
     assert other[0].shape != batches[3][0].shape or not torch.equal(other[0], batches[3][0])
 
 
+@_BOTH
+def test_an_epoch_of_a_line_is_an_update(pens: PenCorpus, make: Make) -> None:
+    made = make(pens)
+    one = replace(made, train_inks=made.train_inks[:1])
+    assert one.updates_per_epoch == 1
+    assert one.batch(0)[1]
+
+
 @pytest.mark.parametrize(
     ("make", "updates", "characters"),
     [(pen_task, 30, lambda b: PenBatch(*b).length),

@@ -112,6 +112,19 @@ def test_archives_read_as_the_folders_they_hold(
     assert tally.skipped == unipen[1].skipped
 
 
+def test_files_are_read_in_one_order_packed_or_not(tmp_path: Path) -> None:
+    """That of their whole names, in which `a-b/` comes before `a/`: lines are learned in it."""
+    files = ["data/7/a-b/it.dat", "data/7/a/it.dat", "data/7/b.dat"]
+    unpacked, packed = tmp_path / "unpacked", tmp_path / "packed"
+    for path in (unpacked / name for name in files[::-1]):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    packed.mkdir()
+    with tarfile.open(packed / "unipen.tar", "w") as tar:
+        tar.add(unpacked / "data", "data")
+    assert [UnipenFolder(folder).data_files("7") for folder in (unpacked, packed)] == [files] * 2
+
+
 def test_archives_may_have_a_folder_above_and_files_beside_them(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "unipen_invented.tar.xz", "w:xz") as tar:
         tar.add(_UNIPEN, "release/cdrom")
