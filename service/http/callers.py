@@ -23,7 +23,8 @@ _KEY_PROTOCOL = "bearer."
 # What needs no key: probes, the page, and the document's own page; /openapi.json is not of them.
 _OPEN_PATHS = {*PROBES, "/", "/docs"}
 _OPEN_FOLDERS = ("/static/", "/docs/")
-# By any of these a proxy says that it is one; some say no more than the name they were asked by.
+# By any of these a proxy says that it is one; some say no more than the name they were asked by, and
+# nginx nothing, unless told to: but most of its versions ask by HTTP/1.0 then, as nobody else does.
 _FORWARDED = {
     "forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip",
 }  # fmt: skip
@@ -152,7 +153,8 @@ class Callers:
     def _by_address(self, scope: Scope) -> Caller:
         host = (scope.get("client") or ("",))[0]
         # Behind a proxy of this machine everybody would look local.
-        direct = _FORWARDED.isdisjoint(Headers(scope=scope).keys())
+        old = scope.get("http_version") == "1.0"
+        direct = not old and _FORWARDED.isdisjoint(Headers(scope=scope).keys())
         admin = self._keys is None and self._local and is_loopback(host) and direct
         return Caller(address_of(scope.get("client")), admin)
 
