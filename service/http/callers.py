@@ -23,8 +23,8 @@ _KEY_PROTOCOL = "bearer."
 # What needs no key: probes, the page, and the document's own page; /openapi.json is not of them.
 _OPEN_PATHS = {*PROBES, "/", "/docs"}
 _OPEN_FOLDERS = ("/static/", "/docs/")
-# By any of these a proxy says that it is one; some say no more than the name they were asked by, and
-# nginx nothing, unless told to: but most of its versions ask by HTTP/1.0 then, as nobody else does.
+# By any of these a proxy says that it is one; some say no more than the name they were asked by.
+# nginx says nothing unless it is told to, but before 1.29.7 it asks by HTTP/1.0 then.
 _FORWARDED = {
     "forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip",
 }  # fmt: skip

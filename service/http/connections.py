@@ -256,11 +256,16 @@ async def _comes(cycle: RequestResponseCycle, receive: Any) -> bool:
     declared = dict(cycle.scope["headers"]).get(b"content-length")
     if cycle.waiting_for_100_continue or declared is None or int(declared) > _AWAITED_BYTES:
         return False
+    await _hear(cycle, receive)
+    return not cycle.more_body
+
+
+async def _hear(cycle: RequestResponseCycle, receive: Any) -> None:
+    """Take in the rest of a body, for a while."""
     with suppress(TimeoutError):
         async with asyncio.timeout(_LINGER_S):
             while cycle.more_body and (await receive())["type"] == "http.request":
                 pass
-    return not cycle.more_body
 
 
 async def _without_chunks(
@@ -288,10 +293,7 @@ async def _heard_out(
         ends = message["type"] == "http.response.body" and not message.get("more_body")
         if ends and cycle.more_body:
             await send({**message, "more_body": True})
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_LINGER_S):
-                    while cycle.more_body and (await receive())["type"] == "http.request":
-                        pass
+            await _hear(cycle, receive)
             message = {"type": "http.response.body", "body": b"", "more_body": False}
         await send(message)
 

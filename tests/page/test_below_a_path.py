@@ -1,5 +1,5 @@
-"""The page of a service that a proxy has put under a path of its host, as `/evenkeel/`: all that the
-page loads, asks for and tells is below that path, which the service itself never hears of."""
+"""The page of a service that a proxy has put under a path of its host, as `/evenkeel/`: all that
+the page loads, asks for and tells is below that path, which the service itself never hears of."""
 
 from collections.abc import Iterator
 from pathlib import Path
