@@ -1,13 +1,15 @@
 """Answers that come before the body they are an answer to: who has the connection next must not be
 taken for the rest of it."""
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from service.http import connections
-from tests.service.http.wire import Wire
+from tests.service.http.wire import LATE_S, Wire
 from tests.service.serving import listening, settings
 
 _LARGE = 3 << 20
@@ -54,9 +56,20 @@ def test_what_comes_behind_such_a_body_is_not_answered(url: str) -> None:
     assert wire.send(b" " * _LARGE + _NEXT).rest() == b""
 
 
-def test_a_body_of_any_usual_size_may_come_behind_its_head(url: str) -> None:
+def test_a_body_of_any_usual_size_may_come_behind_its_head(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As most clients send it: they keep their connection, refused or not."""
+    awaited = threading.Event()
+    hear = connections._hear
+
+    async def heard_of(cycle: Any, receive: Any) -> None:
+        awaited.set()
+        await hear(cycle, receive)
+
+    monkeypatch.setattr(connections, "_hear", heard_of)
     wire = Wire(url).send(_head("/nowhere", "Content-Length: 60000"))
+    assert awaited.wait(LATE_S)  # the refusal is there before the body
     heard = wire.send(b" " * 60_000).until(b"}}")
     assert b"connection" not in heard.lower()
     assert wire.send(_LAST).status() == 200
