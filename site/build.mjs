@@ -108,7 +108,7 @@ function scripts() {
 }
 
 function page() {
-  let html = read(root, "service/web/index.html").replaceAll('"/static/', '"static/');
+  let html = read(root, "service/web/index.html");
   html = html.replace(/.*data-served.*\n/g, ""); // what a service alone has
   const [charset, last] = ['<meta charset="utf-8">', '<link rel="stylesheet" href="static/lab.css">'];
   const policy = `<meta http-equiv="Content-Security-Policy" content="${POLICY}">`;

@@ -24,6 +24,7 @@ _KEY_PROTOCOL = "bearer."
 _OPEN_PATHS = {*PROBES, "/", "/docs"}
 _OPEN_FOLDERS = ("/static/", "/docs/")
 # By any of these a proxy says that it is one; some say no more than the name they were asked by.
+# nginx says nothing unless it is told to, but before 1.29.7 it asks by HTTP/1.0 then.
 _FORWARDED = {
     "forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip",
 }  # fmt: skip
@@ -152,7 +153,8 @@ class Callers:
     def _by_address(self, scope: Scope) -> Caller:
         host = (scope.get("client") or ("",))[0]
         # Behind a proxy of this machine everybody would look local.
-        direct = _FORWARDED.isdisjoint(Headers(scope=scope).keys())
+        old = scope.get("http_version") == "1.0"
+        direct = not old and _FORWARDED.isdisjoint(Headers(scope=scope).keys())
         admin = self._keys is None and self._local and is_loopback(host) and direct
         return Caller(address_of(scope.get("client")), admin)
 

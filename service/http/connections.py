@@ -13,7 +13,7 @@ from typing import Any
 
 from fastapi.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn._types import ASGI3Application, ASGISendEvent
+from uvicorn._types import ASGI3Application, ASGIReceiveEvent, ASGISendEvent
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import (
     STATUS_LINE,
@@ -32,12 +32,15 @@ from service.http.upgrades import RequestParser
 # A refused sender's data is read and dropped so long: a reset would destroy the answer.
 _LINGER_S = 1.0
 _UNSENT_BYTES = 128 * 1024
+# A body that an answer need not wait for is waited for if it is no larger: it is on its way.
+_AWAITED_BYTES = 64 * 1024
 # Of what has come, so much is read in one round of the event loop, be it all heads or chunks of a
 # byte; the loop's own way is megabytes, for which everybody else would wait.
 _UNREAD_BYTES = 64 * 1024
 # Chunks of a body: so many of any size, then only as many as have so many bytes each. One of a byte
 # takes as long to read as a thousand bytes.
 _FREE_CHUNKS, _LEAST_CHUNK_BYTES = 1000, 16
+_OF_BODIES = (b"content-length", b"transfer-encoding")
 _MOST_HEADERS = 100  # each is looked at by whatever looks for one
 _MOST_FIELDS = 100  # of a query, which the framework takes apart for every route
 _MOST_WAITING = 16  # requests behind one that is being answered; each is a KB or more
@@ -68,6 +71,7 @@ class HttpConnection(Watched, HttpToolsProtocol):
         self._due_s = math.inf
         self._over = False  # refused, or a WebSocket by now
         self._probes_only = False
+        self._ends = False  # with the body of the request that has been answered
         self._answering: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -155,6 +159,12 @@ class HttpConnection(Watched, HttpToolsProtocol):
             return
         self._in_head, self._head_bytes, self._due_s = True, 0, math.inf
         super().on_message_complete()
+        if self._ends:
+            self._over = True
+            if (cycle := self._unanswered()) is None:
+                self.transport.close()
+            else:
+                cycle.keep_alive = False
 
     def look(self, now_s: float) -> None:
         super().look(now_s)
@@ -176,7 +186,41 @@ class HttpConnection(Watched, HttpToolsProtocol):
             app = partial(_without_chunks, cycle, app)
         if not cycle.keep_alive:
             app = partial(_heard_out, cycle, app)
+        elif any(name in _OF_BODIES for name, _ in cycle.scope["headers"]):
+            app = partial(self._told_with_body, cycle, app)
         super()._start_asgi_task(cycle, app)
+
+    async def _told_with_body(
+        self,
+        cycle: RequestResponseCycle,
+        app: ASGI3Application,
+        scope: Any,
+        receive: Any,
+        send: Any,
+    ) -> None:
+        """An answer before the end of its request's body says that the connection ends: it would be
+        for the client, or a proxy that has it for others too, to send that before it asks again."""
+        asked = False
+
+        async def read() -> ASGIReceiveEvent:
+            nonlocal asked
+            asked = True
+            event: ASGIReceiveEvent = await receive()
+            return event
+
+        async def told(message: ASGISendEvent) -> None:
+            if message["type"] != "http.response.start" or not cycle.more_body:
+                await send(message)
+                return
+            if not asked and await _comes(cycle, receive):
+                await send(message)
+                return
+            headers = [*message.get("headers", ()), (b"connection", b"close")]
+            await send({**message, "headers": headers})
+            # uvicorn would close it at the end of the answer, and so reset who still sends.
+            self._ends = cycle.keep_alive = True
+
+        await app(scope, read, told)
 
     def _unanswered(self) -> RequestResponseCycle | None:
         """The request whose answer is not complete, if there is one."""
@@ -206,6 +250,24 @@ class HttpConnection(Watched, HttpToolsProtocol):
         self._due_s = self.loop.time() + _LINGER_S
 
 
+async def _comes(cycle: RequestResponseCycle, receive: Any) -> bool:
+    """Whether a body that nobody has asked for is about to be there, as where it is sent behind its
+    head."""
+    declared = dict(cycle.scope["headers"]).get(b"content-length")
+    if cycle.waiting_for_100_continue or declared is None or int(declared) > _AWAITED_BYTES:
+        return False
+    await _hear(cycle, receive)
+    return not cycle.more_body
+
+
+async def _hear(cycle: RequestResponseCycle, receive: Any) -> None:
+    """Take in the rest of a body, for a while."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LINGER_S):
+            while cycle.more_body and (await receive())["type"] == "http.request":
+                pass
+
+
 async def _without_chunks(
     cycle: RequestResponseCycle, app: ASGI3Application, scope: Any, receive: Any, send: Any
 ) -> None:
@@ -231,10 +293,7 @@ async def _heard_out(
         ends = message["type"] == "http.response.body" and not message.get("more_body")
         if ends and cycle.more_body:
             await send({**message, "more_body": True})
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_LINGER_S):
-                    while cycle.more_body and (await receive())["type"] == "http.request":
-                        pass
+            await _hear(cycle, receive)
             message = {"type": "http.response.body", "body": b"", "more_body": False}
         await send(message)
 

@@ -1,11 +1,12 @@
 // A request for ink as others can use it: a command, a program, and an address of this page.
 import { headers } from "./key.js";
 import { readers } from "./models.js";
+import { addressOf } from "./service.js";
 
 const told = (request) =>
   Object.fromEntries(Object.entries(request).filter(([, value]) => value !== null && value !== undefined));
 const fileName = ({ seed }) => `evenkeel-${seed}.svg`;
-const address = () => `${location.origin}/v1/handwriting`;
+const address = () => addressOf("/v1/handwriting");
 // Who needs a key here needs one there; the page does not write it down.
 const keyed = () => "Authorization" in headers();
 

@@ -5,7 +5,7 @@ import { curve } from "./ink.js";
 import { headers } from "./key.js";
 import { named, settled, whyNot } from "./models.js";
 import { forgetOwn, keepOwn, own, watchOwn } from "./own.js";
-import { ask, listStyles } from "./service.js";
+import { addressOf, ask, listStyles } from "./service.js";
 
 const at = parts("write");
 const AGAIN_MS = 2000; // a service that has just been started measures its hands first
@@ -61,9 +61,9 @@ function storedCard({ id, description, preview }) {
   else {
     image.onerror = () => {
       image.onerror = null; // once more, later, if others were being served just then
-      setTimeout(() => (image.src = preview), AGAIN_MS);
+      setTimeout(() => (image.src = addressOf(preview)), AGAIN_MS);
     };
-    image.src = preview;
+    image.src = addressOf(preview);
   }
   const picture = make("div", { className: "picture" }, image);
   return card(id, id[0].toUpperCase() + id.slice(1), description, picture);

@@ -1,10 +1,13 @@
 // Asking the service: requests, streams of events, and errors a person can read.
 import { askKey, headers, protocols } from "./key.js";
 
+/** An address of the service, beside this page: a proxy may have put both under a path of its host. */
+export const addressOf = (path) => new URL(path.replace(/^\/?/, "./"), location.origin + location.pathname).href;
+
 // Who answers: the service, unless something on this device does that is asked in the same words.
 let place = {
-  reach: (path, options) => fetch(path, { ...options, headers: { ...options.headers, ...headers() } }),
-  openOnline: () => new WebSocket(`${location.origin.replace(/^http/, "ws")}/v1/online`, protocols()),
+  reach: (path, options) => fetch(addressOf(path), { ...options, headers: { ...options.headers, ...headers() } }),
+  openOnline: () => new WebSocket(addressOf("/v1/online").replace(/^http/, "ws"), protocols()),
 };
 
 /** Have another place answer: `reach` is as `fetch`, what `openOnline` gives as a WebSocket. */

@@ -28,7 +28,7 @@ def test_it_shows_every_operation_and_asks_nobody_else(browser: Any, site: str) 
     visit.page.close()
 
 
-def _try_out(visit: Visit) -> str:
+def try_out(visit: Visit) -> str:
     """What the list of models is answered with."""
     visit["#operations-service-list_models .opblock-summary"].click()
     visit[".try-out__btn"].click()
@@ -39,7 +39,7 @@ def _try_out(visit: Visit) -> str:
 
 def test_a_request_can_be_tried_out(browser: Any, site: str) -> None:
     visit = _visit(browser, site)
-    said = _try_out(visit)
+    said = try_out(visit)
     assert "200" in said
     assert '"owned_by"' in said
     assert visit.errors == []
@@ -56,6 +56,6 @@ def test_a_key_is_asked_for_and_sent_with_what_is_tried_out(browser: Any, tmp_pa
         visit.page.goto(f"{url}/docs")
         visit.wait(".opblock")
         visit.expect_error("401")
-        assert '"owned_by"' in _try_out(visit)
+        assert '"owned_by"' in try_out(visit)
         assert visit.errors == []
         visit.page.close()

@@ -42,8 +42,9 @@ class Visit:
         assert visit.elsewhere == [], visit.elsewhere
 
     def _asked(self, url: str) -> None:
-        ours = self.site.partition("://")[2]
-        if not re.match(rf"(https?|ws|blob:http)://{re.escape(ours)}/|data:", url):
+        ours = re.escape(self.site.partition("://")[2])
+        host = ours.partition("/")[0]  # whose all blobs are, whatever the page's path
+        if not re.match(rf"(https?|ws)://{ours}/|blob:http://{host}/|data:", url):
             self.elsewhere.append(url)
 
     def go(self, tab: str) -> None:

@@ -159,7 +159,7 @@ def test_pictures_are_asked_for_with_the_key_one_at_a_time(visit: Visitor) -> No
     assert len(found[4]) == 1
     assert found[5][1].startswith("blob:")
     found = visit(asked, images)  # without one the browser asks
-    assert found == [[], 2 * ["/v1/previews/it"]]
+    assert found == [[], 2 * ["http://127.0.0.1:8000/v1/previews/it"]]
 
 
 def test_a_picture_that_fails_is_asked_for_once_more(visit: Visitor) -> None:
@@ -177,7 +177,7 @@ def test_a_picture_that_fails_is_asked_for_once_more(visit: Visitor) -> None:
         ["passes", 9000],
         image,
     )
-    assert found == ["", "/v1/previews/it", ""]
+    assert found == ["", "http://127.0.0.1:8000/v1/previews/it", ""]
 
 
 def test_ones_own_hand_is_offered_drawn_and_kept(visit: Visitor) -> None:

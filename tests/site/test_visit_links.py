@@ -161,7 +161,7 @@ def test_the_sentence_whose_ink_is_there_is_written_when_the_page_opens(visit: V
         answers=serving(**{_ROUTE: {"events": [], "open": True}}),
     )  # fmt: skip
     assert found[:3] == [False, found[1], []]
-    image = '<image href="/static/opening.svg" width="600" height="128" class="before"></image>'
+    image = '<image href="static/opening.svg" width="600" height="128" class="before"></image>'
     assert found[3:] == [True, [image], []]
     (body,) = _bodies(found[1])
     assert (body["seed"], body["width"], "best_of" in body) == (9, 752, False)

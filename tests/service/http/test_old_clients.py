@@ -97,3 +97,13 @@ def test_who_never_sends_the_rest_is_let_go(
     head = b"POST /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 9\r\n\r\n"
     assert Wire(url).send(head).status() == 405
     assert [line for line in caplog.records if line.levelname == "ERROR"] == []
+
+
+@pytest.mark.parametrize(("version", "status"), [("1.0", 403), ("1.1", 404)])
+def test_who_asks_by_an_old_version_is_no_administrator(
+    service: tuple[str, FastAPI], version: str, status: int
+) -> None:
+    """It may be anybody, behind an nginx of this machine that says nothing of itself."""
+    url, _ = service
+    head = f"POST /v1/models/none/unload HTTP/{version}\r\nHost: x\r\nConnection: close\r\n\r\n"
+    assert Wire(url).send(head.encode()).status() == status
