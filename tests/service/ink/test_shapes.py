@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from service.ink import letters
-from service.ink.shapes import ABOVE, BELOW
+from service.ink.shapes import ABOVE, BELOW, HANGING, HOOK
 
 
 @pytest.mark.parametrize("mark", ABOVE)
@@ -36,3 +36,21 @@ def test_the_dots_of_a_diaeresis_stand_side_by_side() -> None:
     (left, low), (right, high) = (np.mean(dot, axis=0) for dot in ABOVE[letters.DIAERESIS])
     assert left < -0.15 < 0.15 < right
     assert abs(high - low) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("stroke", "ways"),
+    [
+        (HANGING["¡"], "SE SW"),
+        (HANGING["¿"], "SW SW SW S SE E NE NE"),
+        (HOOK, "NE NE E SE"),
+    ],
+    ids=["¡", "¿", "£"],
+)
+def test_what_makes_a_mark_of_another_is_drawn_the_way_it_goes(
+    stroke: list[list[tuple[float, float]]], ways: str
+) -> None:
+    """As on a compass: from a dot down and round, to the right; over the top of an L."""
+    moves = np.diff(np.concatenate(stroke), axis=0).round(6).tolist()
+    told = ["N" * (y > 0) + "S" * (y < 0) + "W" * (x < 0) + "E" * (x > 0) for x, y in moves]
+    assert " ".join(told) == ways
