@@ -26,6 +26,14 @@ def test_what_joins_no_letter_is_clear_of_it(mark: str) -> None:
     assert np.concatenate(BELOW[mark])[:, 1].max() < -0.15
 
 
+@pytest.mark.parametrize("mark", [letters.CIRCUMFLEX, letters.CARON, letters.BREVE])
+def test_a_mark_that_bends_is_bent_by_a_fifth_of_its_letter(mark: str) -> None:
+    """A flatter one is read as a macron."""
+    ((begin, *middle, end),) = (np.array(stroke)[:, 1] for stroke in ABOVE[mark])
+    bends = np.mean(middle) - np.array([begin, end])
+    assert np.abs(bends).min() > 0.2
+
+
 @pytest.mark.parametrize("mark", [letters.DOT, letters.DIAERESIS, letters.DOT_BELOW])
 def test_a_dot_is_no_stroke(mark: str) -> None:
     for dot in (ABOVE | BELOW)[mark]:
