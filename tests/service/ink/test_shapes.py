@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from service.ink import letters
+from service.ink.marks import compose
 from service.ink.shapes import ABOVE, BELOW, HANGING, HOOK
 
 
@@ -62,3 +63,12 @@ def test_what_makes_a_mark_of_another_is_drawn_the_way_it_goes(
     moves = np.diff(np.concatenate(stroke), axis=0).round(6).tolist()
     told = ["N" * (y > 0) + "S" * (y < 0) + "W" * (x < 0) + "E" * (x > 0) for x, y in moves]
     assert " ".join(told) == ways
+
+
+@pytest.mark.parametrize("letter", "þÞđÐøØ€£¥")
+def test_what_is_drawn_through_a_letter_of_one_point_is_drawn_there(letter: str) -> None:
+    """Of a line that was cut off as its last letter began."""
+    point = np.array([[30.0, 80.0, 1.0]])
+    drawn = compose(letter, point, np.zeros(1, int), 0.0, 10.0)
+    assert len(drawn) > 1
+    assert np.abs(drawn[:, :2] - point[:, :2]).max() < 13
