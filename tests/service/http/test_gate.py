@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from service.app import create_app
 from service.http import gate as gates
 from service.http.connections import HttpConnection
 from service.http.gate import _OTHER_FILES, _RESERVE, Gate, Watched, allow_files
+from service.http.sockets import WebSocketConnection
 from service.server import Server
 from service.settings import Settings
 from tests.service.serving import settings
@@ -224,6 +226,7 @@ def test_who_waits_for_an_answer_has_its_time_again_and_no_more() -> None:
         late_s, now_s = connection.gate.timeout_s + 1, connection.loop.time()
         connection.look(now_s + late_s)
         answering.response_complete = True
+        connection.look(now_s + late_s + connection.gate.timeout_s - 0.5)
         assert not wire.ended
         connection.look(now_s + 3 * late_s)
         assert wire.ended
@@ -283,6 +286,28 @@ def test_a_head_that_is_wrong_and_too_long_is_refused_once() -> None:
         assert wire.written.count(b"HTTP/1.1 ") == 1
 
     asyncio.run(ask())
+
+
+@pytest.mark.parametrize("kind", [HttpConnection, WebSocketConnection])
+def test_a_connection_that_is_reset_at_once_has_a_place_and_leaves_it(kind: Any) -> None:
+    """As by a balancer that only looks whether a port is open. Nobody knows its address then."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        client = socket.create_connection(listener.getsockname())
+        ours, _ = listener.accept()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    client.close()
+
+    async def enter() -> list[int]:
+        wire: Any = _Transport()
+        wire.get_extra_info = {"socket": ours}.get
+        connection = kind(Config(create_app), ServerState(), {}, gate=(gate := _gate()))
+        connection.connection_made(wire)
+        taken = [len(gate._taken)]
+        connection.connection_lost(None)
+        return [*taken, len(gate._taken)]
+
+    with ours:
+        assert asyncio.run(enter()) == [1, 0]
 
 
 class _Files:

@@ -18,7 +18,7 @@ from service.engine.runners import ScanRunner, stack_rows
 from service.engine.runtime import Runtime
 from service.ink.best import LEAST_LEGIBLE, Judgement, best_of, parts_of
 from service.ink.curve import DECIMALS
-from service.ink.line import InkLine, InkPiece, in_sight, on_its_line, row_of
+from service.ink.line import Begun, InkLine, InkPiece, in_sight, on_its_line, row_of
 from service.ink.model import stored_hands
 from service.ink.pen import LinePen, strokes
 from service.ink.schemas import HandwritingRequest
@@ -232,6 +232,27 @@ def test_a_part_takes_no_longer_than_its_own_characters_may(ink: InkService) -> 
         for until in (None, 8)
     )
     assert (whole.steps_expected(), part.steps_expected()) == (10 * len(_TEXT), 80)
+
+
+@pytest.mark.parametrize(
+    ("ink_points", "begun_until", "until", "steps"),
+    [
+        (0, 0, 8, 80),  # as most hands are
+        (40, 8, 14, 5 * 6 + 2),  # two points are drawn again
+        (200, 8, 14, 25 * 6 + 2),
+        (40, 8, 9, 8),  # if not there yet, it is soon
+        (650, 8, 14, 40 * 14 + 100 - 648),  # nearly lost
+    ],
+)
+def test_a_part_runs_to_where_the_pace_of_its_line_so_far_has_its_end(
+    ink: InkService, ink_points: int, begun_until: int, until: int, steps: int
+) -> None:
+    """What runs beyond is drawn for nothing, and ten chunks for one take ten times as long."""
+    model, so_far = ink.model, np.zeros((ink_points, 3), np.float32)
+    begun = Begun(so_far, {}, ink_points - 2, begun_until) if ink_points else None
+    hand, told = model.styles["hasty"], list[InkPiece]()
+    part = InkLine(_TEXT, hand, model.manifest, told.append, begun=begun, until=until)
+    assert part.steps_wanted() == steps
 
 
 @pytest.mark.parametrize(

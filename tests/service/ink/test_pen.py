@@ -72,7 +72,9 @@ def test_level_ink_is_left_where_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    "stroke", [(3, 0, 3), (3, 0, 0, 3), (3, 0), (0,)], ids=["arch", "flat", "down", "dot"]
+    "stroke",
+    [(3, 0, 3), (3, 0, 0, 3), (3, 0), (3, 0, 0), (0,)],
+    ids=["arch", "flat", "down", "foot", "dot"],
 )
 @pytest.mark.parametrize(("low", "step"), [(1, -0.4), (-1, 0.4), (10, -0.8), (-10, 0.8)])
 def test_after_five_arcs_the_pen_comes_back_by_a_part_of_the_way(
