@@ -144,7 +144,8 @@ def test_the_page_of_the_api_asks_for_a_key_where_one_is_wanted(visit: Visitor) 
     look = [["asked", path], ["swagger"], ["look", "#api"]]
     plain = visit(*look, answers={path: {"body": {"openapi": "3"}}}, **_DOCS)
     assert [one["headers"] for one in plain[0]] == [{}]
-    assert (plain[1]["spec"], plain[1]["keys"], plain[2]) == ({"openapi": "3"}, [], "")
+    served = {"openapi": "3", "servers": [{"url": "http://127.0.0.1:8000"}]}  # where the page is
+    assert (plain[1]["spec"], plain[1]["keys"], plain[2]) == (served, [], "")
     keyed = visit(*look, answers={path: [*_KEYED]}, prompts=["\u200bek-a "], **_DOCS)
     assert [one["headers"] for one in keyed[0]] == [{}, {"authorization": "Bearer ek-a"}]
     assert keyed[1]["keys"] == [["key", "ek-a"]]
