@@ -24,7 +24,7 @@ from websockets.sync.client import connect
 from service.http.gate import Gate
 from tests.service.serving import eventually, listening, settings
 
-_MANY = 3  # of each kind
+_MANY = 5  # of each kind
 _THINGS = (dict, list, set, deque, WeakSet)
 _BETWEEN = (tuple, partial, MethodType)
 _MADE_BY = ("service", "fastapi", "starlette", "uvicorn")
@@ -147,5 +147,11 @@ def test_of_no_request_anything_is_kept(inks: Path) -> None:
         before = _held(app)
         for _ in range(_MANY):
             _everything(callers)
-        eventually(lambda: _held(app) == before)
-        assert _held(app) == before
+
+        def kept() -> dict[str, int]:
+            """What holds one more for each; a first answer of its status is a series more."""
+            more = _held(app) - before
+            return {owner: number for owner, number in more.items() if number >= _MANY}
+
+        eventually(lambda: not kept())
+        assert kept() == {}
