@@ -6,7 +6,6 @@ interface answers to the names of that alone.
 """
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -16,6 +15,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import Forbidden, InvalidRequest, shown
+from service.http.addresses import kept
 from service.http.errors import answer_to, refuse
 
 PROBES = ("/livez", "/readyz")
@@ -134,7 +134,7 @@ def _name(host: str) -> str:
         return ""
 
 
-@lru_cache(maxsize=4096)
+@kept
 def is_loopback(address: str) -> bool:
     """Whether only this machine reaches an address."""
     if _is_address(address):
@@ -144,7 +144,7 @@ def is_loopback(address: str) -> bool:
     return address.lower() == "localhost"
 
 
-@lru_cache(maxsize=4096)
+@kept
 def _is_address(host: str) -> bool:
     try:
         ip_address(host)

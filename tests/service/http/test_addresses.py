@@ -1,5 +1,6 @@
 """Where somebody asks from, and how much is kept of all who ever asked."""
 
+import sys
 from typing import Any
 
 import pytest
@@ -17,11 +18,24 @@ def test_who_comes_through_a_file_has_no_address() -> None:
     assert address_of(None) == "address:"
 
 
-@pytest.mark.parametrize("told", [network, is_loopback, _is_address])
+_TOLD = pytest.mark.parametrize("told", [network, is_loopback, _is_address])
+
+
+@_TOLD
 def test_of_what_strangers_send_the_last_thousands_are_kept(told: Any) -> None:
     for number in range(5000):
         told(f"host-{number}")
-    assert told.cache_info().currsize < 5000
+    assert told.__wrapped__.cache_info().currsize < 5000
+
+
+@_TOLD
+@pytest.mark.parametrize("end", ["", "::1%"])
+def test_of_what_no_address_is_as_long_as_nothing_is_kept(told: Any, end: str) -> None:
+    """A proxy may pass on whatever it was sent, up to the length of a head."""
+    host = end + told.__name__ * 3000
+    before = sys.getrefcount(host)
+    told(host)
+    assert sys.getrefcount(host) == before
 
 
 @pytest.mark.parametrize(
