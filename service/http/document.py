@@ -19,7 +19,7 @@ from service.http.described import ANYWHERE, COMPONENTS, ErrorBody, error_exampl
 from service.http.guard import POLICY
 
 _SERVICE = Path(__file__).parents[1]
-VERSION = "0.3.0"
+VERSION = "0.4.0"
 _DESCRIPTION = """\
 Layer-normalised recurrent networks, served as they were trained: text in the words of OpenAI's
 completions, handwriting as drawings, what ink says, and all of them step by step over a WebSocket,
