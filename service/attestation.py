@@ -31,12 +31,13 @@ def attest(artifact: Artifact, runner: Runner) -> Verdict:
     for filtered, rows in _replays(artifact):
         for first in range(0, len(rows), runner.width):
             some = rows[first : first + runner.width]
-            verdicts.append(_attested(artifact, runner, some, filtered=filtered))
+            verdict = _attested(artifact, runner, some, filtered=filtered, company=first == 0)
+            verdicts.append(verdict)
     return worst(verdicts)
 
 
 def _attested(
-    artifact: Artifact, runner: Runner, rows: Sequence[int], *, filtered: bool
+    artifact: Artifact, runner: Runner, rows: Sequence[int], *, filtered: bool, company: bool
 ) -> Verdict:
     golden = artifact.golden
 
@@ -57,7 +58,7 @@ def _attested(
         return verdict
     runs = forcing_runs(steps)
     verdict = _forced(artifact, verdict, runs, [run(rows, steps) for steps in runs])
-    together = _companies(rows, runner.width)
+    together = _companies(rows, runner.width) if company else ()
     found = ((some, run(some, _steps(artifact, some, _SOME_STEPS))) for some in together)
     return _apart(artifact, verdict, found) if verdict.ok else verdict
 

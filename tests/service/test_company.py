@@ -87,3 +87,17 @@ def test_a_last_bit_that_depends_on_how_many_run_or_where_is_found(
     assert verdict.detail == f"{name} of a row has other bits among {among} than alone"
     assert not verdict.ok
     assert verdict.max_error < verdict.bound
+
+
+def test_rows_that_are_too_many_for_the_slots_are_not_all_tried_alone(artifacts: Path) -> None:
+    """An artifact may have a hundred thousand of them."""
+    loaded = load_artifact(artifacts / "letters")
+    runner: Any = make_runner(loaded, choose_runtime(settings(artifacts, slots=3)))
+    run, numbers = runner.run, []
+    runner.run = lambda slots, *rest, **kind: (
+        numbers.append(len(slots)) or run(slots, *rest, **kind)
+    )
+    assert attest(loaded, runner).ok
+    # The first three of each graph. Of the four rows of the plain one the last is replayed, half by
+    # half, and forced seven times.
+    assert numbers.count(1) == 3 * 2 + 2 + 7
