@@ -190,7 +190,7 @@ def test_a_fingerprint_depends_on_nothing_that_keeps_the_bits(artifacts: Path) -
 def test_on_the_cpu_it_names_the_vector_units_that_kernels_are_picked_by(
     monkeypatch: pytest.MonkeyPatch, flags: str, units: str
 ) -> None:
-    """On ARM the pen's bits differ with SVE, and all models' with SME (docs/exactness.md)."""
+    """On ARM the pens' bits differ with SVE, and those of other models with SME."""
     monkeypatch.setattr(Path, "read_text", lambda *_: f"flags : fpu {flags}")
     assert _simd.__wrapped__() == units
 
