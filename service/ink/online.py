@@ -135,7 +135,9 @@ class OnlineInk(Online):
             count -= steps
         drawn = np.concatenate(portions)
         start = np.zeros(2) if self._at is None else self._at
-        places = start + drawn[:, :2].astype(np.float64).cumsum(0) * self._scale
+        moves = drawn[:, :2].astype(np.float64) * self._scale
+        # Each is added to the place before it, so that no message's end changes a bit.
+        places = np.concatenate([start[None], moves]).cumsum(0)[1:]
         self._at = places[-1]
         points = [[round(x, 2), round(y, 2), float(u)] for (x, y), u in zip(
             places.tolist(), drawn[:, 2].tolist(), strict=True)]  # fmt: skip

@@ -5,10 +5,10 @@ Everything about text lives here; nothing about batches does.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from contract.golden import Arrays
 from contract.logits import log_probabilities
@@ -40,9 +40,17 @@ class TextPiece(Piece):
 
 class TextEdge(Edge):
     """Bytes not yet returned: an incomplete character, or what may begin a stop string. If it is
-    `ahead`, the one byte that a session has drawn and not read."""
+    `ahead`, the one byte that a session has drawn and not read. In as many of them as were `asked`,
+    which end a prompt, no stop string counts."""
 
     undecided: bytes = b""
+    asked: Annotated[int, Field(ge=0)] = 0
+
+    @model_validator(mode="after")
+    def _asked_are_undecided(self) -> Self:
+        if self.asked > len(self.undecided):
+            raise ValueError(f"{self.asked} of {len(self.undecided)} bytes were asked")
+        return self
 
     @model_validator(mode="after")
     def _one_is_ahead(self) -> Self:
@@ -186,12 +194,9 @@ class Completion(Generation[TextPiece]):
 
     def _can_go_on(self) -> bool:
         """Whether a moment between two chunks says all that what follows depends on."""
-        held = len(self._stream.undecided)
-        if held and self.spec.logprobs is not None:
+        if self._stream.undecided and self.spec.logprobs is not None:
             return False  # the log-probabilities of bytes held back are in no token
-        prompt = self.spec.prompt
-        # In bytes of the prompt that wait for the rest of a character no stop string counts.
-        return not self.asked or (self._read >= len(prompt) and held <= self.written)
+        return not self.asked or self._read >= len(self.spec.prompt)
 
     def drawn_before(self) -> bytes:
         """What a session drew and this writes."""
@@ -207,10 +212,12 @@ class Completion(Generation[TextPiece]):
                 self._piece.text += self._stream.show(self._waiting + self.spec.prompt)
                 shown = self._waiting
         else:
-            looked_at = self._show(undecided)
+            asked = self.moment.edge.asked
+            self._piece.text += self._stream.show(undecided[:asked])
+            looked_at = asked + self._show(undecided[asked:])
             # What follows a stop string among them has been generated: it stays with the state.
             self._undecided += undecided[looked_at:]
-            if self.spec.max_tokens:
+            if self.spec.max_tokens and not self._stream.stopped:
                 self.written += self._show(self._waiting)
                 shown = b"" if self._stream.stopped else self._waiting
         if self.spec.logprobs is not None:
@@ -272,11 +279,20 @@ class Completion(Generation[TextPiece]):
 
     def _moment_after(self, state: Arrays) -> Moment[TextEdge]:
         undecided = self._undecided if self._finish_reason else self._stream.undecided
-        edge = TextEdge(undecided=undecided)
+        edge = TextEdge(undecided=undecided, asked=self._asked_of(len(undecided)))
         stopped = self._finish_reason == "stop" and undecided == self._waiting
         if self.drawn_before() and (stopped or not self.written):
             edge = TextEdge(ahead=True, undecided=self._waiting)  # still, or before a stop string
         return Moment(state, self.moment.seed, self.moment.choice, self._drawn(), edge)
+
+    def _asked_of(self, undecided: int) -> int:
+        """How many of so many bytes, the last there are, end a prompt."""
+        before = undecided - self.written
+        if self._stream.stopped:
+            return 0  # it stands before the stop string
+        if not self.asked:
+            before -= len(self.moment.edge.undecided) - self.moment.edge.asked
+        return max(0, before)
 
     def _next_piece(self) -> TextPiece:
         return TextPiece()

@@ -141,6 +141,7 @@ def _makes_no_sense(codec: StateCodec[Any], token: str) -> bool:
         (TextEdge(), {"edge": {"undecided": "!"}}),
         (TextEdge(), {"edge": {"undecided": "YWI=", "ahead": True}}),
         (TextEdge(), {"edge": {"ahead": True}}),
+        *((TextEdge(), {"edge": {"undecided": "YWI=", "asked": n}}) for n in (-1, 3)),
         *((InkEdge(), {"edge": {"context": context}}) for context in ("₹", "ab", "\ud800")),
         *((InkEdge(), {"edge": {n: -1}}) for n in ("advance", "reach")),
         *((InkEdge(), {"edge": {n: float("nan")}}) for n in ("height", "advance", "reach")),

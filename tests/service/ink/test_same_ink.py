@@ -16,7 +16,7 @@ from service.engine.runtime import Runtime
 from service.ink.pen import LinePen, strokes
 from service.ink.schemas import PageOptions
 from tests.service.serving import on_cpu
-from tests.service.writing import InkService, Strokes, strokes_of
+from tests.service.writing import InkService, Strokes, online, strokes_of
 
 _WAVE = [[x, 40 * np.sin(x / 9) + 60] for x in np.arange(0.0, 300.0, 1.5).tolist()]
 _OWN = {"strokes": [_WAVE[:90], _WAVE[90:]], "text": "two waves"}
@@ -190,3 +190,16 @@ def test_a_page_is_what_the_graph_draws_step_by_step(
     body = {"text": "\n".join(texts), "style": "made-up", "seed": 9}
     assert pen.strokes(**body, bias=bias) == expected
     assert pen.strokes(**body, bias=bias + 0.01) != expected
+
+
+def test_a_session_stands_at_the_same_place_however_its_writing_is_divided(
+    ink: InkService,
+) -> None:
+    places = []
+    for parts in ([40], [13, 27], [1] * 40):
+        with online(ink, model="scrawl", text="keel over", seed=3, origin=[10, 50]) as session:
+            for count in parts:
+                assert not session.ask(write=count)["ended"]
+            token = session.ask(state=True)["state"]
+        places.append(ink.model.codec.decode(token).edge.place)
+    assert places[0] == places[1] == places[2]

@@ -127,11 +127,12 @@ def test_any_chain_of_continuations_gives_the_whole_text(seed: int) -> None:
     assert text + complete(script, moment, max_tokens=0).text == _text(script)
 
 
-def test_a_stop_string_among_the_bytes_of_a_token_leaves_the_rest_of_them() -> None:
+@pytest.mark.parametrize("size", [0, 3])
+def test_a_stop_string_among_the_bytes_of_a_token_leaves_the_rest_of_them(size: int) -> None:
     script = b"x-ababab"
     first = complete(script, max_tokens=5, stops=(b"abac",), wants_state=True)
     assert (first.text, first.moment.edge.undecided) == ("x-", b"aba")
-    second = complete(script, first.moment, max_tokens=0, stops=(b"b",), wants_state=True)
+    second = complete(script, first.moment, max_tokens=size, stops=(b"b",), wants_state=True)
     assert (second.text, second.finish_reason) == ("a", "stop")
     assert complete(script, second.moment, max_tokens=3).text == "babab"
 
@@ -158,6 +159,18 @@ def test_echo_puts_the_prompt_first() -> None:
 def test_echo_of_a_prompt_that_ends_inside_a_character_completes_it() -> None:
     euro = "€".encode()
     assert complete(euro[2:], prompt=euro[:2], max_tokens=1, echo=True).text == "€"
+
+
+@pytest.mark.parametrize("size", range(4))
+def test_no_stop_string_counts_in_what_a_prompt_left_of_a_character(size: int) -> None:
+    stop = "€".encode()
+    script, of = stop[2:] + b"5!", {"stops": (stop,), "wants_state": True}
+    first = complete(script, prompt=b"a" + stop[:2], max_tokens=0, echo=True, **of)
+    again = complete(script, first.moment, max_tokens=0, **of)
+    rest = complete(script, again.moment, max_tokens=size, **of)
+    whole = complete(script, prompt=b"a" + stop[:2], max_tokens=size, echo=True, **of)
+    assert first.text + again.text + rest.text == whole.text
+    assert rest.finish_reason == whole.finish_reason == "length"
 
 
 @pytest.mark.parametrize("size", range(1, len(_SCRIPT) + 1))
