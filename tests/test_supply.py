@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 _ROOT = Path(__file__).parents[1]
@@ -85,6 +86,14 @@ def test_a_role_asks_for_all_that_is_imported_there(roles: str, folders: str) ->
         imported = _imported(folder)
         assert len(imported) > 0
         assert {n for n, packages in imported.items() if not packages & asked} == set(), folder
+
+
+def test_the_python_of_the_images_is_one_that_the_project_takes() -> None:
+    project = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]
+    (base,) = re.findall(r"^ARG BASE=python:([\d.]+)-", (_ROOT / "Dockerfile").read_text(), re.M)
+    (least,) = re.findall(r"and Python ([\d.]+)\n", (_ROOT / "README.md").read_text("utf-8"))
+    for version in (base, least):
+        assert SpecifierSet(project["requires-python"]).contains(version)
 
 
 def test_every_image_has_a_lock() -> None:
