@@ -52,6 +52,15 @@ def test_a_container_may_as_little_as_it_needs() -> None:
             assert {"mem_limit", "pids_limit"} <= service.keys(), name
 
 
+def test_what_goes_on_is_there_again_when_the_machine_is() -> None:
+    for path in (_BASE, _SCALE):
+        for name, service in _services(path).items():
+            if (
+                name not in ("load", "load-report") and "image" in service
+            ):  # which end by themselves
+                assert service["restart"] == "unless-stopped", name
+
+
 def test_what_a_container_logs_does_not_fill_the_disk() -> None:
     """Docker itself keeps all of it."""
     for name, service in (_services(_SCALE) | _services(_BASE)).items():

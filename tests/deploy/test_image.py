@@ -157,3 +157,9 @@ def test_the_check_of_the_image_ends_before_docker_ends_it() -> None:
 def test_the_bill_of_materials_is_that_of_what_is_installed_for_the_service() -> None:
     """And not of the tool that writes it."""
     assert re.search(r"-o (/opt/venv)/sbom\.cdx\.json \1/bin/python$", _STAGES[0], re.M)
+
+
+def test_what_is_started_is_started_by_the_python_that_has_its_packages() -> None:
+    for stage in _STAGES[1:]:
+        assert re.search(r"/opt/venv", stage.partition("ENV ")[0])
+        assert re.findall(r"^ENV .*\bPATH=(\S+)", stage, re.M) == ["/opt/venv/bin:$PATH"]
