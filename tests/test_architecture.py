@@ -3,6 +3,8 @@
 import ast
 import os
 import re
+import tomllib
+import warnings
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
@@ -217,3 +219,16 @@ def test_who_imports_a_command_hears_signals_as_before(pytestconfig: pytest.Conf
     for name in ("bench", "export", "lab", "service", "training"):
         import_module(f"{name}.__main__")
         assert heard() == before, name
+
+
+def test_a_warning_is_an_error() -> None:
+    """What a package will drop is known before it does."""
+    with pytest.raises(FutureWarning):
+        warnings.warn("it will go", FutureWarning, stacklevel=1)
+
+
+def test_types_are_looked_at_strictly_of_all_that_is_imported_there() -> None:
+    """What measures alone goes without."""
+    asked = tomllib.loads((_ROOT / "pyproject.toml").read_text())["tool"]["mypy"]
+    assert asked["strict"]
+    assert set(asked["files"]) == _HOUSE - {"bench"}

@@ -105,6 +105,22 @@ def test_a_check_formats_lints_and_types(tmp_path: Path) -> None:
         ),
         ("audit", ["pip_audit --strict --disable-pip --require-hashes"]),
         ("locks", ["--generate-hashes", "--constraints constraints.txt"]),
+        ("tests WORKERS=3", ["pytest -n 3 --dist loadfile"]),
+        ("lab-test", ["EVENKEEL_LONG=1 .venv/bin/python -m pytest"]),
+        ("mutations IDS=one", ["tests.mutations one"]),
+        ("legibility PENS=pens.npz", ["lab legibility --pens pens.npz"]),
+        ("page-check SCREENS=docs", ["pytest tests/page --screens docs"]),
+        ("site-check SCREENS=docs", ["pytest tests/site/page --record --pictures docs"]),
+        (
+            "fuzz EXAMPLES=3 INPUTS=5 ARTIFACTS=7 STORIES=9",
+            [
+                "EVENKEEL_FUZZ=3 EVENKEEL_FUZZ_INPUTS=5 EVENKEEL_FUZZ_ARTIFACTS=7",
+                "EVENKEEL_FUZZ_MACHINE=9",
+            ],
+        ),
+        ("ray REPLICAS=2 CPUS=3", ["deploy/ray_serve.py --replicas 2 --cpus 3"]),
+        # By the lock file, and nothing of a package is run.
+        ("build/npm/.stamp -W site/package.json", ["npm ci --ignore-scripts"]),
     ],
 )
 def test_a_target_is_what_it_is_called_by_with_what_it_is_told(asked: str, told: list[str]) -> None:
@@ -112,6 +128,67 @@ def test_a_target_is_what_it_is_called_by_with_what_it_is_told(asked: str, told:
         ["make", "-n", *asked.split()], cwd=_ROOT, check=True, capture_output=True, text=True
     )
     assert [part for part in told if part not in look.stdout] == []
+
+
+@pytest.mark.parametrize("red", ["ruff format", "ruff check", "mypy", "pytest"])
+def test_tests_are_red_where_lint_types_or_a_test_is(tmp_path: Path, red: str) -> None:
+    assert _make(tmp_path, "test", f'case "$*" in *"{red}"*) exit 1; esac\n') != 0
+
+
+def test_a_model_that_is_there_is_not_trained_anew_where_packages_have_changed(
+    tmp_path: Path,
+) -> None:
+    manifest = tmp_path / "artifacts" / "quickstart" / "manifest.json"
+    manifest.parent.mkdir(parents=True)
+    manifest.touch()
+    os.utime(manifest, (0, 0))  # older than what stands for the packages
+    target = "artifacts/quickstart/manifest.json"
+    assert _make(tmp_path, target, f"touch {tmp_path}/asked\n") == 0
+    assert manifest.exists()
+    assert not (tmp_path / "asked").exists()
+
+
+def test_what_is_cleaned_can_be_made_again_and_models_and_runs_stay(tmp_path: Path) -> None:
+    kept = [tmp_path / "artifacts" / "mine" / "manifest.json", tmp_path / "runs" / "mine" / "kept"]
+    made = [tmp_path / "build" / "site" / "index.html", tmp_path / "lab" / "__pycache__" / "x.pyc"]
+    for path in (*kept, *made):
+        path.parent.mkdir(parents=True)
+        path.touch()
+    assert _make(tmp_path, "clean", "") == 0
+    assert [path for path in kept if not path.exists()] == []
+    assert [path for path in (*made, tmp_path / ".venv") if path.exists()] == []
+
+
+@pytest.mark.parametrize("changed", ["pyproject.toml", "constraints.txt"])
+@pytest.mark.parametrize("folder", [".venv", ".venv-gpu", "build/ray-venv"])
+def test_packages_are_installed_anew_where_what_names_them_has_changed(
+    tmp_path: Path, folder: str, changed: str
+) -> None:
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy(_ROOT / name, tmp_path)
+    stamp = tmp_path / folder / ".stamp"
+    stamp.parent.mkdir(parents=True)
+    stamp.touch()
+    look = ["make", "-q", f"{folder}/.stamp"]
+    assert subprocess.run(look, cwd=tmp_path).returncode == 0
+    assert subprocess.run([*look, "-W", changed], cwd=tmp_path).returncode == 1
+
+
+@pytest.mark.parametrize("target", ["audit", "locks"])
+def test_what_goes_wrong_with_the_packages_of_one_image_is_a_failure_of_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    """And where nobody can be asked for advisories an audit is skipped."""
+    shutil.copytree(_ROOT / "requirements", tmp_path / "requirements")
+    curl = tmp_path / "curl"
+    curl.write_text("#!/bin/sh\n")
+    curl.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    bad = 'case "$*" in *requirements/gpu.lock*) exit 1; esac\n'
+    assert _make(tmp_path, target, bad) != 0
+    shutil.rmtree(tmp_path / ".venv")
+    curl.write_text("#!/bin/sh\nexit 7\n")
+    assert (_make(tmp_path, target, bad) == 0) is (target == "audit")
 
 
 def test_all_tests_are_those_that_take_long_too(

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 _ROOT = Path(__file__).parents[1]
@@ -85,6 +86,32 @@ def test_a_role_asks_for_all_that_is_imported_there(roles: str, folders: str) ->
         imported = _imported(folder)
         assert len(imported) > 0
         assert {n for n, packages in imported.items() if not packages & asked} == set(), folder
+
+
+def test_what_make_installs_to_work_with_is_all_that_is_imported() -> None:
+    """But for peers, which are wanted to measure beside them alone."""
+    makefile = (_ROOT / "Makefile").read_text("utf-8")
+    (roles,) = re.findall(r"^\.venv/\.stamp: ROLES = (\S+)$", makefile, re.M)
+    asked = {package for role in roles.split(",") for package in _role(role)}
+    for folder in ("contract", "models", "training", "export", "service", "lab", "clients"):
+        imported = _imported(folder)
+        assert {n for n, packages in imported.items() if not packages & asked} == set(), folder
+
+
+def test_what_is_installed_is_the_client_that_the_command_is_of() -> None:
+    """With no word of it setuptools takes every folder for a package, and refuses."""
+    content = tomllib.loads((_ROOT / "pyproject.toml").read_text())
+    found = content["tool"]["setuptools"]["packages"]["find"]["include"]
+    commands = content["project"]["scripts"].values()
+    assert {command.partition(".")[0] for command in commands} == set(found)
+
+
+def test_the_python_of_the_images_is_one_that_the_project_takes() -> None:
+    project = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]
+    (base,) = re.findall(r"^ARG BASE=python:([\d.]+)-", (_ROOT / "Dockerfile").read_text(), re.M)
+    (least,) = re.findall(r"and Python ([\d.]+)\n", (_ROOT / "README.md").read_text("utf-8"))
+    for version in (base, least):
+        assert SpecifierSet(project["requires-python"]).contains(version)
 
 
 def test_every_image_has_a_lock() -> None:

@@ -78,7 +78,7 @@ export function start() {
 }
 
 function request(strokes) {
-  const width = Math.max(160, Math.round(pad.width));
+  const width = Math.round(pad.width);
   return {
     model: at.model.value,
     text: at.next.value,

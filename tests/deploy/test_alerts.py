@@ -23,6 +23,20 @@ _RULES: dict[str, dict[str, Any]] = {
 }
 _EACH = pytest.mark.parametrize("rule", _RULES.values(), ids=_RULES)
 
+# Of what it is a figure of: one that is well yet, and one that is not.
+_BORDERS = [
+    ("EvenkeelDown", 1, 0),
+    ("EvenkeelReplicaNotReady", 1, 0),
+    ("EvenkeelStuck", 30, 30.1),
+    ("EvenkeelNotAttested", 1, 0),
+    ("EvenkeelModelFailed", 0, 1),
+    ("EvenkeelRunFailed", 0, 1),
+    ("EvenkeelErrors", 0.01, 0.02),
+    ("EvenkeelRefuses", 0.05, 0.06),
+    ("EvenkeelSlowFirstByte", 0.25, 0.3),
+    ("EvenkeelRestarts", 1, 2),
+]
+
 
 def _section(name: str, heading: str) -> str:
     """What a document says below a heading, up to the next one."""
@@ -79,6 +93,24 @@ def test_every_alert_is_tried_where_it_is_sent_and_where_it_is_not() -> None:
     asked = [case for each in cases for case in each["alert_rule_test"]]
     tried = {(case["alertname"], bool(case.get("exp_alerts"))) for case in asked}
     assert tried == {(alert, sent) for alert in _RULES for sent in (True, False)}
+
+
+@pytest.mark.parametrize(("alert", "silent", "sent"), _BORDERS)
+def test_an_alert_is_sent_on_one_side_of_its_border_alone(
+    alert: str, silent: float, sent: float
+) -> None:
+    """What each is a figure of, the guide says; a model that has not replayed anything is NaN."""
+    assert {each for each, *_ in _BORDERS} == _RULES.keys()
+    *_, operator, border = _RULES[alert]["expr"].split()
+    holds = {"==": lambda x: x == float(border), ">": lambda x: x > float(border)}[operator]
+    assert [holds(figure) for figure in (silent, sent, float("nan"))] == [False, True, False]
+
+
+def test_an_alert_is_looked_at_before_it_should_be_sent() -> None:
+    asks = yaml.safe_load((_OBSERVE / "prometheus.yml").read_text())["global"]
+    every_s = int(re.fullmatch(r"(\d+)s", asks["evaluation_interval"])[1])  # type: ignore[index]
+    waits = [rule["for"] for rule in _RULES.values()]
+    assert every_s * 2 <= min(int(w[:-1]) * {"s": 1, "m": 60}[w[-1]] for w in waits)
 
 
 def test_a_run_is_stuck_where_livez_says_so() -> None:

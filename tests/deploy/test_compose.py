@@ -52,6 +52,15 @@ def test_a_container_may_as_little_as_it_needs() -> None:
             assert {"mem_limit", "pids_limit"} <= service.keys(), name
 
 
+def test_what_goes_on_is_there_again_when_the_machine_is() -> None:
+    for path in (_BASE, _SCALE):
+        for name, service in _services(path).items():
+            if (
+                name not in ("load", "load-report") and "image" in service
+            ):  # which end by themselves
+                assert service["restart"] == "unless-stopped", name
+
+
 def test_what_a_container_logs_does_not_fill_the_disk() -> None:
     """Docker itself keeps all of it."""
     for name, service in (_services(_SCALE) | _services(_BASE)).items():
@@ -196,6 +205,37 @@ def test_all_users_of_a_load_begin_at_once_and_end_when_that_is_told() -> None:
     asked = dict(each.split("=", 1) for each in _services(_BASE)["load"]["command"] if "=" in each)
     assert asked["--users"] == asked["--spawn-rate"] == "${EVENKEEL_LOAD_USERS:-32}"
     assert asked["--run-time"] == "${EVENKEEL_LOAD_TIME:-60s}"
+
+
+def test_a_load_is_offered_to_the_service_where_it_listens() -> None:
+    services = _services(_BASE)
+    (asked,) = [each for each in services["load"]["command"] if each.startswith("--host=")]
+    place = urlsplit(asked.removeprefix("--host="))
+    (port,) = services["evenkeel"]["ports"]
+    assert (place.scheme, place.hostname) == ("http", "evenkeel")
+    assert str(place.port) == port.rpartition(":")[2]
+
+
+def test_the_service_starts_alone_unless_more_is_asked_for() -> None:
+    """A load that nobody asked for would take what callers want."""
+    services = _services(_BASE)
+    profiles = {name: service.get("profiles", []) for name, service in services.items()}
+    assert [name for name, of in profiles.items() if not of] == ["evenkeel"]
+    offered = set(re.findall(r"--profile (\w+)", (_ROOT / "README.md").read_text("utf-8")))
+    assert {of for each in profiles.values() for of in each} == offered
+    for name, service in services.items():
+        for before in service.get("depends_on", {}):
+            assert profiles[before] in ([], profiles[name]), name
+
+
+def test_what_a_check_looks_for_in_a_container_is_what_it_is_given() -> None:
+    """`make docker-check` runs it inside, where there is Docker."""
+    looks = (_ROOT / "tests" / "deploy" / "inside.py").read_text("utf-8")
+    service = _services(_BASE)["evenkeel"]
+    ((gib, pids),) = re.findall(r'str\((\d+) << 30\)\),\n.*\(pids, "(\d+)"\)', looks)
+    assert (service["mem_limit"], str(service["pids_limit"])) == (f"{gib}g", pids)
+    (writable,) = re.findall(r"\],\n *\[(.*)\],\n", looks)
+    assert [place.strip('"') for place in writable.split(", ")] == service["tmpfs"]
 
 
 def test_what_a_container_waits_for_and_its_volumes_are_there() -> None:

@@ -84,6 +84,38 @@ def test_the_image_has_what_the_service_imports_whatever_the_umask_of_the_checko
     assert sorted(copied) == [("--chmod=755", folder) for folder in sorted(found)]
 
 
+def test_what_an_image_is_for_can_be_read_by_its_user_whatever_the_umask_of_the_checkout() -> None:
+    copied = [
+        told for stage in _STAGES for told in re.findall(r"^COPY (?!--from)(.*)", stage, re.M)
+    ]
+    # What is only built with is read by root.
+    built_with = [told for told in copied if not told.startswith("--chmod=755 ")]
+    assert set(built_with) == {"requirements requirements"}
+
+
+def test_what_an_image_is_made_of_is_sent_to_whoever_makes_it() -> None:
+    sent = set((_ROOT / ".dockerignore").read_text("utf-8").splitlines())
+    for stage in _STAGES:
+        for told in re.findall(r"^COPY (?!--from)(?:--chmod=\d+ )?(.*) \S+$", stage, re.M):
+            assert {f"!{source}" for source in told.split()} <= sent
+
+
+def test_a_load_begins_by_itself_and_ends() -> None:
+    """Locust otherwise waits for somebody to press a button on its page."""
+    (listed,) = re.findall(r"^ENTRYPOINT (\[.*\])$", _STAGES[1], re.M)
+    program, *options = json.loads(listed)
+    assert (program, "--headless" in options) == ("locust", True)
+    file = options[options.index("--locustfile") + 1]
+    assert re.findall(rf"^COPY --chmod=755 \S*\b{re.escape(file)} \./$", _STAGES[1], re.M)
+
+
+def test_an_image_of_which_nobody_says_more_is_that_of_a_cpu() -> None:
+    """As the guides build it for ARM; there is no onnxruntime for CUDA there."""
+    fleet = (_ROOT / "deploy" / "kubernetes" / "base" / "kustomization.yaml").read_text("utf-8")
+    (tag,) = re.findall(r"newTag: (\w+)", fleet)
+    assert re.findall(r"^ARG ORT_EXTRA=(\w+)$", _STAGES[0], re.M) == [tag] == ["cpu"]
+
+
 def test_the_image_tells_the_terms_of_what_is_in_it() -> None:
     """Its licence, and the notices of the data that weights were trained on."""
     (told,) = re.findall(r"^COPY --chmod=755 (.*) \./$", _STAGES[-1], re.M)
@@ -125,3 +157,9 @@ def test_the_check_of_the_image_ends_before_docker_ends_it() -> None:
 def test_the_bill_of_materials_is_that_of_what_is_installed_for_the_service() -> None:
     """And not of the tool that writes it."""
     assert re.search(r"-o (/opt/venv)/sbom\.cdx\.json \1/bin/python$", _STAGES[0], re.M)
+
+
+def test_what_is_started_is_started_by_the_python_that_has_its_packages() -> None:
+    for stage in _STAGES[1:]:
+        assert re.search(r"/opt/venv", stage.partition("ENV ")[0])
+        assert re.findall(r"^ENV .*\bPATH=(\S+)", stage, re.M) == ["/opt/venv/bin:$PATH"]

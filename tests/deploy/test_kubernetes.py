@@ -100,6 +100,10 @@ def test_everything_is_about_the_same_pods_and_no_others(fleet: dict[str, Manife
         (spread := _pod(fleet)["topologySpreadConstraints"][0])["labelSelector"]["matchLabels"],
     ]
     assert spread["matchLabelKeys"] == ["pod-template-hash"]  # nor those that an update replaces
+    # Over nodes, where there are as many; elsewhere a replica on the same is better than none.
+    assert (spread["topologyKey"], spread["whenUnsatisfiable"]) == (
+        "kubernetes.io/hostname", "ScheduleAnyway"
+    )  # fmt: skip
     for selector in selectors:
         assert selector == labels
         assert selector.items() > _OURS.items()  # a fleet of its own vector unit
@@ -218,7 +222,16 @@ def test_somebody_answers_while_replicas_and_nodes_are_exchanged(
     )
     assert scaler["minReplicas"] > budget["maxUnavailable"] >= 1  # 0, and no node can be drained
     assert budget["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
-    assert scaler["behavior"]["scaleDown"]["stabilizationWindowSeconds"] >= 300
+    down, up = (scaler["behavior"][f"scale{way}"] for way in ("Down", "Up"))
+    assert down["stabilizationWindowSeconds"] >= 300
+    # At most one a minute, as the guide says: sessions end with their replica.
+    (most,) = down["policies"]
+    assert most == {"type": "Pods", "value": 1, "periodSeconds": 60}
+    # More are there before anybody is called: deploy/observe/alerts.yml.
+    assert scaler["maxReplicas"] > scaler["minReplicas"]
+    (soonest,) = up["policies"]
+    assert soonest["value"] >= 100
+    assert up["stabilizationWindowSeconds"] + soonest["periodSeconds"] <= 60
 
 
 def test_a_replica_has_time_to_start_and_room_for_what_it_holds(fleet: dict[str, Manifest]) -> None:

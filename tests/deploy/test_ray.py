@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -51,6 +52,7 @@ def test_a_replica_has_time_to_say_what_is_wrong_with_it(deploy: Deploy) -> None
     told, defaults = deploy(), Settings()
     assert told["health_check_timeout_s"] > defaults.stall_timeout_s
     assert told["graceful_shutdown_timeout_s"] > defaults.drain_timeout_s
+    assert told["health_check_period_s"] < defaults.stall_timeout_s  # else it is stuck unseen
 
 
 def test_a_replica_logs_as_the_service_does(deploy: Deploy) -> None:
@@ -114,6 +116,27 @@ def test_a_replica_that_is_not_ready_or_stuck_is_replaced(deploy: Deploy) -> Non
         ask(ready=True, stuck_s=30.1)
 
 
+def test_a_replica_is_not_called_ready_while_one_of_its_models_proves_itself(
+    deploy: Deploy,
+) -> None:
+    """The others are not asked to wait for it when they are replaced."""
+
+    async def ask() -> None:
+        replica, models = deploy()["replica"](), _Models(ready=False, stuck_s=0)
+        slow = SimpleNamespace(engine=SimpleNamespace(attested=threading.Event()))
+        models.append(slow)
+        replica.app = SimpleNamespace(state=SimpleNamespace(models=models))
+        asked = asyncio.ensure_future(replica.check_health())
+        await asyncio.sleep(0)  # it looks
+        await asyncio.sleep(0)
+        assert not asked.done()
+        models.ready = True
+        slow.engine.attested.set()
+        await asked
+
+    asyncio.run(ask())
+
+
 def test_strangers_are_served_only_where_that_is_meant(
     deploy: Deploy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +175,8 @@ def test_ray_has_room_for_the_most_replicas_and_stops_when_it_is_told(
     where = {"address": "auto"} if rolls else {"num_cpus": 15, "include_dashboard": False}
     assert where.items() <= how.items()
     assert ("num_cpus" in how) is not rolls
+    # Wherever it was started, replicas find the service.
+    assert how["runtime_env"]["env_vars"]["PYTHONPATH"] == str(Path(__file__).parents[2])
     settings = Settings()
     assert http["http_options"] == {"host": settings.host, "port": settings.port}
     quiet = {"enable_access_log": False}

@@ -297,6 +297,9 @@ def test_time_runs_out_in_the_service_first() -> None:
     assert int(told["server"]) > defaults["deadline_s"].default
     assert int(told["client"]) >= defaults["request_timeout_s"].default
     assert int(told["tunnel"]) > defaults["idle_timeout_s"].default
+    # A machine that is gone answers no connection: another is tried before a check would find it.
+    (falls,) = re.findall(r" fall (\d+) ", CONFIG.read_text())
+    assert int(told["connect"]) <= int(falls) * int(told["check"])
     # Once for a head and once for the body, which HAProxy waits for in the service's place.
     assert int(told["http-request"]) >= 2 * defaults["request_timeout_s"].default
 
@@ -372,6 +375,11 @@ def test_the_proxy_may_as_little_as_the_service(services: dict[str, Any]) -> Non
     for rule in ("read_only", "cap_drop", "security_opt", "restart"):
         assert services["haproxy"][rule] == services["evenkeel"][rule]
     assert {"mem_limit", "pids_limit"} <= services["haproxy"].keys()
+    # It holds as many connections as a replica, with two buffers each.
+    numbers = dict(re.findall(r"^    (maxconn|tune\.bufsize) (\d+)$", CONFIG.read_text(), re.M))
+    assert int(numbers["maxconn"]) >= Settings.model_fields["max_connections"].default
+    buffers = 2 * int(numbers["maxconn"]) * int(numbers["tune.bufsize"])
+    assert buffers < int(services["haproxy"]["mem_limit"].removesuffix("m")) << 20
 
 
 def test_replicas_of_ray_have_no_settings_of_whoever_measures(

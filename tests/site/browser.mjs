@@ -122,11 +122,13 @@ export async function worked({ index, kept, wants }) {
   for (const _ of [1, 2]) hear({ stops: 9 }); // as a page does whose session has ended
   for (const id of [8, 9]) hear({ says: { id, message: { model: "nobody" } } });
   const troubles = () => told.filter(({ of }) => of);
-  await until(() => troubles().length === 1 && told.some(({ end }) => end));
+  const each = index.models.filter(({ manifest }) => manifest.kind === wants).length;
+  await until(() => troubles().length === each && told.some(({ end }) => end));
+  const totals = told.flatMap(({ fetched }) => fetched?.total ?? []);
   hear({ wants }); // which is fetched anew, where it was lost before
-  await until(() => troubles().length === 2);
+  await until(() => troubles().length === 2 * each);
   const left = [...there].map((url) => url.split("/").at(-1));
-  return { fetched, left, troubles: told.flatMap(({ of }) => of ?? []), ended: told.flatMap(({ id }) => id ?? []) };
+  return { fetched, totals, left, troubles: told.flatMap(({ of }) => of ?? []), ended: told.flatMap(({ id }) => id ?? []) };
 }
 
 /** What a worker says that has no list of models. */

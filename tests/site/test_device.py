@@ -52,15 +52,29 @@ def test_what_a_worker_says_is_heard_by_who_asked(ask: Ask) -> None:
     assert found["troubles"] == [["", "it"]]  # that there is none any more
 
 
-def test_a_worker_fetches_what_is_wanted_and_forgets_what_is_of_another_build(ask: Ask) -> None:
-    def model(name: str, kind: str) -> dict[str, Any]:
-        file = {"path": f"{name}.gz", "bytes": 1, "sha256": "0" * 64}
-        return {"manifest": {"name": name, "kind": kind}, "files": {name: file}}
+def _file(name: str) -> dict[str, Any]:
+    return {"path": f"{name}.gz", "bytes": 1, "sha256": "0" * 64}
 
-    runtime = {"path": "runtime.gz", "bytes": 1, "sha256": "0" * 64}
-    models = [model("pen", "handwriting"), model("text", "language")]
+
+def _index(**kinds: str) -> dict[str, Any]:
+    """A list of models by name, of a file each."""
+    models = [
+        {"manifest": {"name": name, "kind": kind}, "files": {name: _file(name)}}
+        for name, kind in kinds.items()
+    ]
+    return {"runtime": _file("runtime"), "models": models}
+
+
+def test_bytes_are_counted_until_nothing_is_being_fetched(ask: Ask) -> None:
+    """Of two models of a kind one is there, or lost, before the other: its bytes still are."""
+    index = _index(one="language", other="language")
+    (found,) = ask("worked", [{"index": index, "kept": [], "wants": "language"}])
+    assert found["totals"] == [1, 2, 3, 3, 0]
+
+
+def test_a_worker_fetches_what_is_wanted_and_forgets_what_is_of_another_build(ask: Ask) -> None:
     kept = [f"{name}.gz?{'0' * 16}" for name in ("runtime", "pen", "text", "old")]
-    index = {"runtime": runtime, "models": models}
+    index = _index(pen="handwriting", text="language")
     (found,) = ask("worked", [{"index": index, "kept": kept, "wants": "language"}])
     once = ["runtime.gz?" + "0" * 16, "text.gz?" + "0" * 16]
     assert sorted(found["fetched"]) == sorted(2 * once)  # again when it is wanted again

@@ -21,6 +21,7 @@ def test_letters_are_tinted_by_their_chance_and_counted_in_bytes(ask: Ask) -> No
         _event("\n", (2, 0.0499)),
         _event(" \U0001d11e", (3, 0.01), (4, 0.009)),
         {"text": "x", "logprobs": None},
+        _event("y", (6, 0.05)),
     ]
     before = [_event("gone\nby", (0, 0.1))]
     (found,) = ask("tinted", [{"before": before, "events": events}])
@@ -28,11 +29,11 @@ def test_letters_are_tinted_by_their_chance_and_counted_in_bytes(ask: Ask) -> No
         [["a", "likely0", "a: 50 %"], ["\u00e9", "likely1", "\u00e9: 20 %"],
          ["\n", "likely3", "line break: 5 %"]],
         [[" ", "likely3", "space: 1 %"], ["\U0001d11e", "likely4", "\U0001d11e: 0.9 %"],
-         ["x", "", None]],
+         ["x", "", None], ["y", "likely2", "y: 5 %"]],
     ]  # fmt: skip
-    assert (found["text"], found["bytes"]) == ("a\u00e9\n \U0001d11ex", 6)
-    chances = (0.5, 0.4, 0.5, 0.0499, 0.01, 0.009)
-    assert found["surprise"] == pytest.approx(-sum(map(math.log2, chances)) / 6)
+    assert (found["text"], found["bytes"]) == ("a\u00e9\n \U0001d11exy", 7)
+    chances = (0.5, 0.4, 0.5, 0.0499, 0.01, 0.009, 0.05)
+    assert found["surprise"] == pytest.approx(-sum(map(math.log2, chances)) / 7)
 
 
 def test_nothing_that_was_written_is_not_surprising(ask: Ask) -> None:
