@@ -12,6 +12,8 @@ from matplotlib.figure import Figure
 from export.convert import provenance, read_source
 from tests.training.tiny import SHORT, tiny_recipe
 from training import curves
+from training.log import LOG
+from training.loop import CHECKPOINT
 from training.run import carry_out
 
 
@@ -102,3 +104,15 @@ def test_data_may_be_called_anything(tmp_path: Path, figures: list[Figure]) -> N
     assert axes.get_ylabel() == "nats per byte"
     told = provenance(read_source(tmp_path / "x$^$")[1])
     assert told["data"]["name"] == name.replace("\udcff", "\\xff")
+
+
+def test_a_run_is_not_drawn_where_nothing_can_draw_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It ends as any other does: what it learned is kept."""
+    monkeypatch.setattr("training.run.find_spec", lambda name: None)
+    data = tmp_path / "text"
+    data.write_text(SHORT)
+    carry_out(tiny_recipe(data, epochs=0.05), tmp_path / "run", "cpu", Path())
+    assert "not drawn, as there is no matplotlib" in capsys.readouterr().err
+    assert sorted(file.name for file in (tmp_path / "run").iterdir()) == [CHECKPOINT, LOG]

@@ -62,6 +62,51 @@ def test_a_run_is_carried_out_as_its_options_say(
     assert others == [Path(out), "cpu", Path("elsewhere"), start]
 
 
+class _Joined:
+    """torch.distributed, which notes what is asked of it."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def is_initialized(self) -> bool:
+        return True
+
+    def init_process_group(self, backend: str) -> None:
+        self.asked.append(backend)
+
+    def destroy_process_group(self) -> None:
+        self.asked.append("left")
+
+
+@pytest.mark.parametrize(
+    ("device", "own", "backend"),
+    [("cpu", "cpu", "gloo"), ("cuda", "cuda:1", "nccl"), ("cuda:0", "cuda:0", "nccl")],
+)
+def test_one_of_many_processes_has_a_gpu_of_its_own_machine_and_leaves_the_others_at_its_end(
+    monkeypatch: pytest.MonkeyPatch, device: str, own: str, backend: str
+) -> None:
+    """Of all machines it is the sixth, of this one the second; and some error may be its end."""
+    for name, number in {"WORLD_SIZE": "8", "RANK": "5", "LOCAL_RANK": "1"}.items():
+        monkeypatch.setenv(name, number)
+    joined, chosen, places = _Joined(), list[str](), list[str]()
+
+    def fails(*given: Any) -> None:
+        places.append(given[2])
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(command, "distributed", joined)
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    monkeypatch.setattr(command, "require_device", places.append)
+    monkeypatch.setattr(command, "carry_out", fails)
+    parser = argparse.ArgumentParser()
+    command.add_training_options(parser)
+    with pytest.raises(OSError, match="no space"):
+        command.train(parser.parse_args(["quickstart", "--device", device]))
+    assert places == [own, own]
+    assert chosen == [own] * (device == "cuda")
+    assert joined.asked == [backend, "left"]
+
+
 def test_a_run_tells_at_its_end_the_loss_of_what_it_keeps(
     corpus: Path,
     run: Path,

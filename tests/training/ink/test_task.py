@@ -236,6 +236,18 @@ def test_a_rare_character_is_drawn_eight_times_as_often_at_most() -> None:
     assert _rarity(inks).tolist() == [1.0] * 20 + [8.0]
 
 
+def test_a_text_is_drawn_the_more_often_the_rarer_its_rarest_character() -> None:
+    """By how often it was written, not by how many lines have it."""
+    inks = [replace(RIGHT, text=text) for text in ("e" * 31, "ez", "zy")]
+    assert _rarity(inks) == pytest.approx([1, 16**0.35, 32**0.35])
+
+
+def test_a_row_has_no_more_points_than_any_line_that_is_learned_from() -> None:
+    for points, text in ((448, "c c"), (452, "c")):
+        word = replace(RIGHT, offsets=np.tile(RIGHT.offsets, (points // 2, 1)))
+        assert Rows([word]).draw(60, np.random.default_rng(0)).text == text
+
+
 def test_who_is_held_out_is_so_for_good() -> None:
     """Weights of before would else be validated on whom they have learned from."""
     names = ("a", "writer-1", "ekw", "3")
