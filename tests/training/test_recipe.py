@@ -1,5 +1,6 @@
 """A recipe is the one that was named, with the values that were set."""
 
+import json
 import re
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +16,7 @@ from training.recipe import FOLDER, build, read_recipe, words_of
 from training.start import require_start
 
 _ARTIFACTS = Path(__file__).parents[2] / "artifacts"
+_RESULTS = _ARTIFACTS.with_name("docs") / "results"
 _RECIPES = sorted(path.stem for path in FOLDER.glob("*.toml"))
 _FROM = r"-m export train (\S+) --from artifacts/([\w-]+)"
 _TABLES = [
@@ -72,6 +74,15 @@ def test_a_recipe_that_goes_on_from_an_artifact_can_and_goes_through_no_short_te
         require_start(_ARTIFACTS / artifact, recipe)
         assert recipe.kind == "language" or not recipe.batch.growing, name
     assert all(name in told for name in _RECIPES if read_recipe(name).training.blend)
+
+
+@pytest.mark.parametrize("name", ["contrast", "pen-contrast"])
+def test_norms_were_compared_as_the_recipe_says(name: str) -> None:
+    """Settings that came later are as usual."""
+    told = json.loads((_RESULTS / f"{name}.json").read_text("utf-8"))["recipe"]
+    now = asdict(read_recipe(name))
+    for table, settings in told.items():
+        assert {setting: now[table][setting] for setting in settings} == settings
 
 
 def test_what_is_trained_before_it_is_served_takes_about_a_minute_on_any_machine() -> None:

@@ -298,6 +298,23 @@ def test_a_file_that_is_no_saved_corpus_is_refused(
 
 
 @pytest.mark.parametrize(
+    ("mark", "place", "byte"),
+    [(b"PK\x01\x02", 10, 99), (b"PK\x01\x02", 8, 1), (b"PK\x05\x06", 18, 1)],
+    ids=["in a way nobody knows", "with a password", "before its beginning"],
+)
+def test_a_corpus_that_says_it_is_packed_otherwise_is_refused(
+    tmp_path: Path, mark: bytes, place: int, byte: int
+) -> None:
+    path = tmp_path / "pens.npz"
+    PenCorpus("few", [LEFT, RIGHT]).save(path)
+    packed = bytearray(path.read_bytes())
+    packed[packed.rindex(mark) + place] = byte
+    path.write_bytes(packed)
+    with pytest.raises(ValueError, match=r"saved whole: .*pens\.npz cannot be unpacked: "):
+        read_pens(path, Tally())
+
+
+@pytest.mark.parametrize(
     ("name", "altered", "told"),
     [
         ("lengths", lambda a: a + np.eye(1, len(a), dtype=int)[0], "offsets is of"),
