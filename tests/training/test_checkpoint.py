@@ -81,6 +81,13 @@ def test_settings_that_one_of_two_runs_has_alone_are_named_too() -> None:
     assert checkpoint.told_apart(theirs, ours) == f"a run with other settings ({names})"
 
 
+def test_a_run_of_another_kind_is_not_told_as_one_of_another_version() -> None:
+    theirs = {"kind": "language", "model": {"units": 9, "layers": 1}}
+    ours = {"kind": "reader", "model": {"units": 9, "both_ways": False}}
+    names = "kind, model.both_ways, model.layers"
+    assert checkpoint.told_apart(theirs, ours) == f"a run with other settings ({names})"
+
+
 @pytest.mark.parametrize(
     ("error", "reason"),
     [

@@ -116,3 +116,10 @@ def test_a_run_is_not_drawn_where_nothing_can_draw_and_says_so(
     carry_out(tiny_recipe(data, epochs=0.05), tmp_path / "run", "cpu", Path())
     assert "not drawn, as there is no matplotlib" in capsys.readouterr().err
     assert sorted(file.name for file in (tmp_path / "run").iterdir()) == [CHECKPOINT, LOG]
+
+
+def test_a_picture_has_an_ending_that_can_be_drawn_in_whatever_letters() -> None:
+    for name in (None, "loss", "loss.png", "loss.PNG", "loss.Svg"):
+        curves.require_picture(Path(name) if name else None)
+    with pytest.raises(ValueError, match=r"^loss\.doc ends with \.doc; it may with .*png"):
+        curves.require_picture(Path("loss.doc"))

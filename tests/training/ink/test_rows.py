@@ -234,11 +234,19 @@ def test_a_task_has_the_rows_of_its_recipe_that_are_for_its_process(
         training=replace(recipe.training, seed=7),
     )
     place = Place(rank=1, world=2)
-    task, _ = KINDS[recipe.kind].task(recipe, str(saved_pens), place)
+    task, facts = KINDS[recipe.kind].task(recipe, str(saved_pens), place)
     assert isinstance(task, rows.RowTask)
     assert (task.batch_size, task.seed, task.rank, task.world) == (recipe.batch.rows, 7, 1, 2)
-    held_out = read_pens(saved_pens, Tally()).split(0.4)[1]
-    assert [ink.text for ink in task.validation_inks] == [ink.text for ink in held_out]
+    corpus = read_pens(saved_pens, Tally())
+    held_out = [ink.text for ink in corpus.split(0.4)[1]]
+    assert [ink.text for ink in task.validation_inks] == held_out
+    amounts = {
+        "points": sum(len(ink.offsets) for ink in corpus.inks),
+        "characters": sum(len(ink.text) for ink in corpus.inks),
+    }  # of all there is
+    counted = f"{KINDS[recipe.kind].unit}s"
+    told = {name: facts[name] for name in amounts.keys() & facts}
+    assert told == {counted: amounts[counted]}
     assert capsys.readouterr().out == ""  # which the first process tells
 
 
