@@ -106,6 +106,19 @@ def test_data_may_be_called_anything(tmp_path: Path, figures: list[Figure]) -> N
     assert told["data"]["name"] == name.replace("\udcff", "\\xff")
 
 
+@pytest.mark.parametrize("place", [".", "runs/.."])
+def test_a_run_has_the_name_of_its_folder_however_it_is_written(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figures: list[Figure]
+) -> None:
+    data, folder = tmp_path / "text", tmp_path / "mine"
+    data.write_text(SHORT)
+    (folder / "runs").mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    carry_out(tiny_recipe(data, epochs=0.05), Path(place), "cpu", Path())
+    (axes,) = figures[0].axes
+    assert axes.get_title("left") == "mine on text"
+
+
 def test_a_run_is_not_drawn_where_nothing_can_draw_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
