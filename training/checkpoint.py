@@ -34,7 +34,8 @@ def save(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
 
 
 def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """What `save` wrote. Raises `ValueError` for a file that is cut short or something else."""
+    """What `save` wrote. Raises `ValueError` for a file that is cut short or something else; want
+    of memory stays what it is."""
     with _reading(path):
         content = path.read_bytes()  # by its name it opens no file of which that is no UTF-8
         tensors = tensors_in(content)
@@ -44,7 +45,9 @@ def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 def facts_of(path: Path) -> dict[str, Any]:
     """The facts alone of what `save` wrote, without its tensors. Raises as `load` does."""
     with _reading(path), path.open("rb") as file:
-        return _facts(file.read(_size_of_header(file.read(_SIZE_BYTES))))
+        header = _size_of_header(file.read(_SIZE_BYTES))
+        # Of a file that is none, this may be more than there is memory for.
+        return _facts(file.read(min(header, path.stat().st_size)))
 
 
 def _size_of_header(content: bytes) -> int:
@@ -62,6 +65,8 @@ def _reading(path: Path) -> Iterator[None]:
     except (KeyError, ValueError) as error:
         raise ValueError(f"{path} is not a checkpoint of this project") from error
     except Exception as error:  # safetensors raises its own type for a truncated file
+        if memory_shortage(error):  # which is no fault of the file
+            raise
         raise ValueError(f"{path} cannot be read: {error}") from error
 
 

@@ -113,15 +113,17 @@ def train(options: argparse.Namespace) -> None:
 def train_by(recipe: Recipe, options: argparse.Namespace) -> None:
     """Carry a recipe out, alone or as one of the processes that `torchrun` started."""
     folder = options.out or Path("runs", Path(options.recipe).stem)
-    device = options.device
-    if "WORLD_SIZE" in os.environ:
-        if device == "cuda":
-            device = f"cuda:{os.environ.get('LOCAL_RANK', 0)}"
-            torch.cuda.set_device(device)
+    device, several = options.device, "WORLD_SIZE" in os.environ
+    own_gpu = several and device == "cuda"
+    if own_gpu:
+        device = f"cuda:{os.environ.get('LOCAL_RANK', 0)}"
+    require_device(device)
+    if own_gpu:
+        torch.cuda.set_device(device)
+    if several:
         with among_others():
             distributed.init_process_group("nccl" if device.startswith("cuda") else "gloo")
     try:
-        require_device(device)
         carry_out(recipe, folder, device, data_folder(), options.start)
     finally:
         # A group that is left to the interpreter's end can abort the process there.

@@ -5,7 +5,6 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatch
-from gzip import BadGzipFile
 from lzma import LZMAError
 from pathlib import Path
 from tarfile import TarError
@@ -37,7 +36,10 @@ def unpacking(path: Path) -> Iterator[None]:
     """Raises `ValueError` for a packed file that is not whole, or packed otherwise."""
     try:
         yield
-    except (BadGzipFile, BadZipFile, EOFError, LZMAError, TarError, zlib.error) as error:
+    # What bz2 and gzip find wrong is an OSError, and a password of a zip file a RuntimeError.
+    except (BadZipFile, OSError, RuntimeError, EOFError, LZMAError, TarError, zlib.error) as error:
+        if isinstance(error, OSError) and error.filename is not None:
+            raise  # it cannot be opened
         reason = " ".join(str(error).split())  # tarfile tries every way, in a line each
         raise ValueError(f"{path} cannot be unpacked: {reason}") from error
 

@@ -123,7 +123,7 @@ class Trainer:
         bar = tqdm(
             total=self.total_updates,
             initial=self.progress.update,
-            desc=self.run_dir.name,
+            desc=self.run_dir.resolve().name,
             unit="update",
             disable=self.group.rank > 0 or sys.stderr is None,
             mininterval=1.0,

@@ -80,7 +80,7 @@ def carry_out(
         with trainer.group.together():
             trainer.run()
         if rank == 0:
-            _plot(run, f"{run.name} on {data['name']}", kind.unit)
+            _plot(run, f"{run.resolve().name} on {data['name']}", kind.unit)
     if rank == 0:
         loss = trainer.progress.best_loss
         if trainer.progress.temperature is not None:

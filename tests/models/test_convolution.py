@@ -1,9 +1,12 @@
 """A convolution as matrix products, against PyTorch's; and what each norm is of."""
 
+from typing import get_args
+
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.nn.utils.parametrize import is_parametrized
 
 from models.convolution import (
     ConvolutionalNetwork,
@@ -70,6 +73,19 @@ def test_each_of_three_layers_halves_the_picture_and_the_later_are_twice_as_wide
     assert widths == [2, 4, 8]
     assert network.hidden.weight.shape == (5, 2 * 2 * 8)
     assert network(torch.zeros(4, 9, 9, 1)).shape == (4, 3)
+
+
+@pytest.mark.parametrize("norm", get_args(PictureNorm))
+def test_every_convolution_has_the_norm_and_the_first_the_colours_of_the_configuration(
+    norm: PictureNorm,
+) -> None:
+    config = ConvolutionConfig(norm=norm, side=8, colors=3, channels=2, units=3, classes=2)
+    network = ConvolutionalNetwork(config)
+    kinds = [type(layer.norm) for layer in network.convolutions]
+    assert kinds == 3 * [type(picture_norm(norm, 1, 1))]
+    weights = [is_parametrized(layer) for layer in network.convolutions]
+    assert weights == 3 * [norm == "weight"]
+    assert network(torch.zeros(4, 8, 8, 3)).shape == (4, 2)
 
 
 def test_the_hidden_layer_is_rectified() -> None:

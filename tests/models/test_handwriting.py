@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.utils.parametrize import is_parametrized
 
 from contract.alphabets import END, WINDOW_SYMBOLS, encode
 from contract.mixture import outputs_of
@@ -13,7 +14,8 @@ from models.cells import CELLS
 from models.generation import HandwritingStep
 from models.handwriting import HandwritingConfig, HandwritingModel, Text
 from models.mixture import log_density
-from models.norms import NORMS, LayerNorm
+from models.norms import NORMS, LayerNorm, WeightNorm
+from models.quantized import EightBits
 
 SYNTHESIS = HandwritingConfig(units=16, mixtures=3, window=2, embedding=5)
 PREDICTION = replace(SYNTHESIS, window=0)
@@ -234,6 +236,32 @@ def model_state(step: HandwritingStep) -> list[Tensor]:
 def test_every_layer_has_the_norm_of_the_configuration(norm: Any) -> None:
     model = HandwritingModel(HandwritingConfig(norm=norm, layers=3, units=4, mixtures=2))
     assert [cell.norm for cell in (model.first, *model.above.cells)] == 3 * [norm]
+
+
+@pytest.mark.parametrize("cell", list(CELLS))
+def test_every_layer_is_of_the_cell_of_the_configuration(cell: Any) -> None:
+    model = HandwritingModel(HandwritingConfig(cell=cell, layers=3, units=4, mixtures=2))
+    assert [type(layer) for layer in (model.first, *model.above.cells)] == 3 * [CELLS[cell]]
+
+
+@pytest.mark.parametrize(("setting", "made"), [("norm", WeightNorm), ("precision", EightBits)])
+def test_a_matrix_is_made_once_for_all_points(
+    setting: str, made: type[nn.Module], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not once a point, which would take longer than the products it is in."""
+    whole, times = made.forward, list[int]()
+
+    def noted(self: nn.Module, *parts: Tensor) -> Tensor:
+        times.append(1)
+        return whole(self, *parts)  # type: ignore[no-any-return]
+
+    values: dict[str, Any] = {"norm": "weight", "precision": "int8"}
+    model = make(SYNTHESIS, **{setting: values[setting]})
+    state = model.initial_state(_ROWS)
+    monkeypatch.setattr(made, "forward", noted)
+    model(points(), texts(*LINES), state)
+    matrices = sum(len(m.parametrizations) for m in model.modules() if is_parametrized(m))
+    assert len(times) == matrices >= 4
 
 
 def test_layers_see_each_part_where_the_weights_of_an_older_artifact_have_it() -> None:

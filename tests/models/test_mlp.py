@@ -47,3 +47,8 @@ def test_every_hidden_layer_learns_a_bias(norm: str) -> None:
     model(x).square().sum().backward()
     for layer in model.hidden:
         assert layer.norm.bias.grad.shape == (_UNITS,)
+
+
+def test_there_are_as_many_hidden_layers_as_the_configuration_says() -> None:
+    model = MLP(MLPConfig(inputs=4, units=6, layers=3, classes=2))
+    assert [layer.weight.shape for layer in model.hidden] == [(6, 4), (6, 6), (6, 6)]

@@ -213,6 +213,23 @@ def test_weight_norm_learns_gain_and_direction() -> None:
         assert parameter.grad.abs().max() > 0
 
 
+def test_a_matrix_under_weight_norm_is_made_once_for_all_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not once a step, which would take longer than the product it is in."""
+    whole, times = WeightNorm.forward, list[int]()
+
+    def noted(self: WeightNorm, gain: Tensor, direction: Tensor) -> Tensor:
+        times.append(1)
+        return whole(self, gain, direction)
+
+    stack = Stack(E, H, 2, "lstm", "weight", Dropout())
+    state = stack.initial_state(B)
+    monkeypatch.setattr(WeightNorm, "forward", noted)
+    stack(torch.randn(T, B, E), state)
+    assert len(times) == 2 * 2  # of what comes in and of what is carried on, in each layer
+
+
 @pytest.mark.parametrize("kind", list(CELLS))
 def test_a_folded_model_computes_the_same_from_plain_matrices_rounded_once(kind: str) -> None:
     torch.manual_seed(0)

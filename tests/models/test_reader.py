@@ -1,10 +1,14 @@
 """The reader and its twin: one is causal, the other is not, and neither sees the padding."""
 
+from typing import Any
+
 import pytest
 import torch
+from torch.nn.utils.parametrize import type_before_parametrizations
 
 from contract.pieces import PIECE
 from contract.reader import SYMBOLS
+from models.cells import CELLS, Cell
 from models.reader import (
     ReaderConfig,
     ReaderModel,
@@ -41,6 +45,19 @@ def test_only_the_twin_sees_what_comes_later(model: ReaderModel | TwinModel) -> 
     assert seen[:6].all()
     assert bool(seen[6:].any()) == isinstance(model, TwinModel)
     assert not gradient[:, 1:].any()  # nor another row
+
+
+@pytest.mark.parametrize("cell", list(CELLS))
+@pytest.mark.parametrize("norm", ["layer", "weight", "none"])
+@pytest.mark.parametrize("both_ways", [False, True])
+def test_every_layer_is_of_the_cell_and_the_norm_of_the_configuration(
+    both_ways: bool, cell: Any, norm: Any
+) -> None:
+    model = make_reader(ReaderConfig(cell=cell, norm=norm, units=4, both_ways=both_ways))
+    layers = [module for module in model.modules() if isinstance(module, Cell)]
+    kinds = {(type_before_parametrizations(layer), layer.norm) for layer in layers}
+    assert kinds == {(CELLS[cell], norm)}
+    assert len(layers) == (4 if both_ways else 2)
 
 
 @pytest.mark.parametrize("both_ways", [False, True])

@@ -81,6 +81,13 @@ def test_settings_that_one_of_two_runs_has_alone_are_named_too() -> None:
     assert checkpoint.told_apart(theirs, ours) == f"a run with other settings ({names})"
 
 
+def test_a_run_of_another_kind_is_not_told_as_one_of_another_version() -> None:
+    theirs = {"kind": "language", "model": {"units": 9, "layers": 1}}
+    ours = {"kind": "reader", "model": {"units": 9, "both_ways": False}}
+    names = "kind, model.both_ways, model.layers"
+    assert checkpoint.told_apart(theirs, ours) == f"a run with other settings ({names})"
+
+
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
@@ -104,6 +111,28 @@ def test_weights_that_another_program_wrote_are_told_to_be_no_checkpoint(
     for read in (checkpoint.load, checkpoint.facts_of):
         with pytest.raises(ValueError, match=r"\.safetensors is not a checkpoint of this project"):
             read(tmp_path / CHECKPOINT)
+
+
+@pytest.mark.parametrize("content", [b"<html>404 Not Found</html>", b"\xff" * 40, b"run", b""])
+def test_a_file_that_is_none_is_told_to_be_no_checkpoint_before_the_data_is_read(
+    tmp_path: Path, content: bytes
+) -> None:
+    """Its first bytes are no number of bytes to be read, for which there is too little memory."""
+    (tmp_path / CHECKPOINT).write_bytes(content)
+    with pytest.raises(ValueError, match=r"\.safetensors is not a checkpoint of this project$"):
+        carry_out(tiny_recipe(tmp_path / "gone"), tmp_path, "cpu", Path())
+
+
+def test_too_little_memory_for_a_checkpoint_is_not_told_as_a_fault_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(content: bytes) -> None:
+        raise MemoryError
+
+    checkpoint.save(tmp_path / CHECKPOINT, {}, {})
+    monkeypatch.setattr(checkpoint, "tensors_in", fails)
+    with pytest.raises(MemoryError):
+        checkpoint.load(tmp_path / CHECKPOINT)
 
 
 def test_tensors_of_a_name_are_not_those_of_a_longer_one() -> None:

@@ -12,6 +12,8 @@ from matplotlib.figure import Figure
 from export.convert import provenance, read_source
 from tests.training.tiny import SHORT, tiny_recipe
 from training import curves
+from training.log import LOG
+from training.loop import CHECKPOINT
 from training.run import carry_out
 
 
@@ -102,3 +104,35 @@ def test_data_may_be_called_anything(tmp_path: Path, figures: list[Figure]) -> N
     assert axes.get_ylabel() == "nats per byte"
     told = provenance(read_source(tmp_path / "x$^$")[1])
     assert told["data"]["name"] == name.replace("\udcff", "\\xff")
+
+
+@pytest.mark.parametrize("place", [".", "runs/.."])
+def test_a_run_has_the_name_of_its_folder_however_it_is_written(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figures: list[Figure]
+) -> None:
+    data, folder = tmp_path / "text", tmp_path / "mine"
+    data.write_text(SHORT)
+    (folder / "runs").mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    carry_out(tiny_recipe(data, epochs=0.05), Path(place), "cpu", Path())
+    (axes,) = figures[0].axes
+    assert axes.get_title("left") == "mine on text"
+
+
+def test_a_run_is_not_drawn_where_nothing_can_draw_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It ends as any other does: what it learned is kept."""
+    monkeypatch.setattr("training.run.find_spec", lambda name: None)
+    data = tmp_path / "text"
+    data.write_text(SHORT)
+    carry_out(tiny_recipe(data, epochs=0.05), tmp_path / "run", "cpu", Path())
+    assert "not drawn, as there is no matplotlib" in capsys.readouterr().err
+    assert sorted(file.name for file in (tmp_path / "run").iterdir()) == [CHECKPOINT, LOG]
+
+
+def test_a_picture_has_an_ending_that_can_be_drawn_in_whatever_letters() -> None:
+    for name in (None, "loss", "loss.png", "loss.PNG", "loss.Svg"):
+        curves.require_picture(Path(name) if name else None)
+    with pytest.raises(ValueError, match=r"^loss\.doc ends with \.doc; it may with .*png"):
+        curves.require_picture(Path("loss.doc"))

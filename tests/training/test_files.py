@@ -2,6 +2,7 @@
 that ran out of time says so.
 """
 
+import bz2
 import errno
 import gzip
 import io
@@ -76,13 +77,19 @@ def test_a_packed_file_that_is_cut_short_is_named(
         read(tmp_path)
 
 
-@pytest.mark.parametrize("way", [gzip, lzma])
+@pytest.mark.parametrize("way", [gzip, lzma, bz2])
 def test_a_packed_file_that_was_altered_is_named(tmp_path: Path, way: ModuleType) -> None:
     path, packed = tmp_path / "lines", bytearray(way.compress(b"a line of ink\n" * 999))
     packed[20:24] = b"\xff" * 4
     path.write_bytes(packed)
     with pytest.raises(ValueError, match="lines cannot be unpacked"), unpacking(path):
         way.open(path).read()
+
+
+def test_a_packed_file_that_cannot_be_opened_is_no_fault_of_its_packing(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    with pytest.raises(FileNotFoundError), unpacking(path), gzip.open(path):
+        pytest.fail("it is not there")
 
 
 def test_an_archive_that_is_none_is_told_in_a_line(tmp_path: Path) -> None:

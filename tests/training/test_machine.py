@@ -1,5 +1,6 @@
 """Which kernels and what memory training takes on which machine, and which signals wait for it."""
 
+import argparse
 import ctypes
 import os
 import platform
@@ -9,10 +10,12 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from functools import partial
 
 import pytest
 import torch
 
+from training import command
 from training.machine import (
     Terminated,
     deferred_signals,
@@ -45,6 +48,18 @@ def test_float32_stays_float32(
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_tile": amx})
     use_fast_float32()
     assert (torch.backends.mkldnn.matmul.fp32_precision == "bf16") == set_
+
+
+def test_every_command_computes_with_those_kernels_and_keeps_its_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done = list[str]()
+    for name in ("use_fast_float32", "keep_freed_memory"):
+        monkeypatch.setattr(command, name, partial(done.append, name))
+    parser = argparse.ArgumentParser()
+    parser.set_defaults(command=lambda options: done.append("what was asked for"))
+    assert command.run(parser, []) == 0
+    assert done == ["use_fast_float32", "keep_freed_memory", "what was asked for"]
 
 
 _AGAIN = """
@@ -105,6 +120,18 @@ def test_a_signal_that_was_held_back_is_its_handlers(came: list[int]) -> None:
         assert came == []
     assert came == [signal.SIGTERM]
     assert signal.getsignal(signal.SIGTERM) is handler
+
+
+def test_a_terminal_that_is_closed_waits_as_well(came: list[int]) -> None:
+    """In the midst of an update it would leave half of one to be saved."""
+    before = signal.signal(signal.SIGHUP, lambda number, frame: came.append(number))
+    try:
+        with deferred_signals():
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert came == []
+        assert came == [signal.SIGHUP]
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_a_signal_that_nobody_handles_is_raised_after_it_was_held_back(

@@ -1,5 +1,6 @@
 """A recipe is the one that was named, with the values that were set."""
 
+import json
 import re
 from dataclasses import asdict
 from pathlib import Path
@@ -11,9 +12,13 @@ from contract.manifests import read_manifest
 from lab import experiment
 from training.config import BatchConfig, DataConfig, TrainConfig
 from training.kinds import KINDS
-from training.recipe import build, read_recipe, words_of
+from training.recipe import FOLDER, build, read_recipe, words_of
+from training.start import require_start
 
 _ARTIFACTS = Path(__file__).parents[2] / "artifacts"
+_RESULTS = _ARTIFACTS.with_name("docs") / "results"
+_RECIPES = sorted(path.stem for path in FOLDER.glob("*.toml"))
+_FROM = r"-m export train (\S+) --from artifacts/([\w-]+)"
 _TABLES = [
     *(DataConfig, BatchConfig, TrainConfig),
     *(kind.config for kind in KINDS.values()),
@@ -47,6 +52,43 @@ def test_a_shipped_model_was_trained_as_its_recipe_says(artifact: str, name: str
     assert (told["batch"], told["training"]) == (asdict(recipe.batch), asdict(recipe.training))
     assert data["validation_fraction"] == recipe.data.validation_fraction
     assert {n: data[n] for n in data.keys() & recipe.data.options()} == recipe.data.options()
+
+
+@pytest.mark.parametrize("name", _RECIPES)
+def test_a_shipped_recipe_asks_its_kind_for_nothing_that_it_has_not(name: str) -> None:
+    """It would be refused."""
+    recipe = read_recipe(name)
+    kind = KINDS[recipe.kind]
+    assert recipe.data.options().keys() <= kind.options
+    assert kind.calibrates >= recipe.training.calibrated
+
+
+def test_a_recipe_that_goes_on_from_an_artifact_can_and_goes_through_no_short_texts_again() -> None:
+    """By the command in its first lines."""
+    ways = {n: re.search(_FROM, (FOLDER / f"{n}.toml").read_text()) for n in _RECIPES}
+    told = {name: way.groups() for name, way in ways.items() if way}
+    assert len(told) >= 10
+    for name, (same, artifact) in told.items():
+        assert same == name
+        recipe = read_recipe(name)
+        require_start(_ARTIFACTS / artifact, recipe)
+        assert recipe.kind == "language" or not recipe.batch.growing, name
+    assert all(name in told for name in _RECIPES if read_recipe(name).training.blend)
+
+
+@pytest.mark.parametrize("name", ["contrast", "pen-contrast"])
+def test_norms_were_compared_as_the_recipe_says(name: str) -> None:
+    """Settings that came later are as usual."""
+    told = json.loads((_RESULTS / f"{name}.json").read_text("utf-8"))["recipe"]
+    now = asdict(read_recipe(name))
+    for table, settings in told.items():
+        assert {setting: now[table][setting] for setting in settings} == settings
+
+
+def test_what_is_trained_before_it_is_served_takes_about_a_minute_on_any_machine() -> None:
+    limit_s = read_recipe("quickstart").training.time_limit_s
+    assert limit_s is not None
+    assert 60 <= limit_s <= 90
 
 
 def test_a_value_that_is_set_may_have_an_equals_sign() -> None:

@@ -379,7 +379,7 @@ def test_a_bar_goes_on_when_the_clock_is_set_back(
     calendar = [7200.0]
     monkeypatch.setattr("tqdm.std.time", lambda: calendar[0])
     with _trainer(tmp_path)._bar() as bar:
-        assert (bar.initial, bar.total) == (0, _UPDATES)
+        assert (bar.initial, bar.total, bar.desc) == (0, _UPDATES, tmp_path.name)
         bar.mininterval = 0.0
         calendar[0] -= 3600
         bar.update()

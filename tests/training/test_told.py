@@ -62,6 +62,66 @@ def test_a_run_is_carried_out_as_its_options_say(
     assert others == [Path(out), "cpu", Path("elsewhere"), start]
 
 
+class _Joined:
+    """torch.distributed, which notes what is asked of it."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def is_initialized(self) -> bool:
+        return True
+
+    def init_process_group(self, backend: str) -> None:
+        self.asked.append(backend)
+
+    def destroy_process_group(self) -> None:
+        self.asked.append("left")
+
+
+@pytest.mark.parametrize(
+    ("device", "own", "backend"),
+    [("cpu", "cpu", "gloo"), ("cuda", "cuda:1", "nccl"), ("cuda:0", "cuda:0", "nccl")],
+)
+def test_one_of_many_processes_has_a_gpu_of_its_own_machine_and_leaves_the_others_at_its_end(
+    monkeypatch: pytest.MonkeyPatch, device: str, own: str, backend: str
+) -> None:
+    """Of all machines it is the sixth, of this one the second; and some error may be its end."""
+    for name, number in {"WORLD_SIZE": "8", "RANK": "5", "LOCAL_RANK": "1"}.items():
+        monkeypatch.setenv(name, number)
+    joined, chosen, places = _Joined(), list[str](), list[str]()
+
+    def fails(*given: Any) -> None:
+        places.append(given[2])
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(command, "distributed", joined)
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    monkeypatch.setattr(command, "require_device", places.append)
+    monkeypatch.setattr(command, "carry_out", fails)
+    parser = argparse.ArgumentParser()
+    command.add_training_options(parser)
+    with pytest.raises(OSError, match="no space"):
+        command.train(parser.parse_args(["quickstart", "--device", device]))
+    assert places == [own, own]
+    assert chosen == [own] * (device == "cuda")
+    assert joined.asked == [backend, "left"]
+
+
+def test_a_gpu_that_is_not_there_is_told_before_the_others_are_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As of more processes than this machine has GPUs."""
+    for name, number in {"WORLD_SIZE": "78", "RANK": "77", "LOCAL_RANK": "77"}.items():
+        monkeypatch.setenv(name, number)
+    joined = _Joined()
+    monkeypatch.setattr(command, "distributed", joined)
+    parser = argparse.ArgumentParser()
+    command.add_training_options(parser)
+    with pytest.raises(ValueError, match=r"^--device is 'cuda:77', which PyTorch has not: "):
+        command.train(parser.parse_args(["quickstart", "--device", "cuda"]))
+    assert joined.asked == []
+
+
 def test_a_run_tells_at_its_end_the_loss_of_what_it_keeps(
     corpus: Path,
     run: Path,
@@ -156,6 +216,13 @@ def test_a_log_tells_the_seconds_and_what_else_a_validation_found(tmp_path: Path
     (row,) = map(json.loads, (tmp_path / LOG).read_text("utf-8").splitlines())
     assert row["elapsed_s"] == round(trainer.progress.elapsed_s, 1) >= 100
     assert row["accuracy"] == 0.5
+
+
+def test_a_run_of_hardly_an_epoch_is_an_update_and_is_validated(tmp_path: Path) -> None:
+    trainer = _trainer(tmp_path, epochs=1e-6, validate_every_epochs=1e-6)
+    trainer.run()
+    (row,) = map(json.loads, (tmp_path / LOG).read_text("utf-8").splitlines())
+    assert (row["update"], trainer.progress.best_update) == (1, 1)
 
 
 def test_a_validation_that_was_logged_and_not_kept_is_logged_once(tmp_path: Path) -> None:

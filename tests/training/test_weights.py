@@ -46,3 +46,19 @@ def test_a_signal_leaves_a_model_its_own_weights(
     monkeypatch.undo()
     found = weights.copied(weights.parameters)
     assert all(torch.equal(tensor, own[name]) for name, tensor in found.items())
+
+
+def test_the_best_weights_stay_what_they_were_and_so_do_their_running_statistics() -> None:
+    """Those of batch norm go on being learned, in place."""
+    model = nn.BatchNorm1d(3)
+    weights = Weights(model, blend=0.0)
+    weights.best = weights.averaged_model()
+    kept = {name: tensor.clone() for name, tensor in weights.best.items()}
+    model(torch.arange(12.0).view(4, 3))
+    with torch.no_grad():
+        model.weight.mul_(2)
+    weights.average_in(100, 0.5)
+    now = weights.averaged_model()
+    for name in ("running_mean", "running_var", "weight"):
+        assert torch.equal(weights.best[name], kept[name]), name
+        assert not torch.equal(now[name], kept[name]), name

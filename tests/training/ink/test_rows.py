@@ -19,10 +19,11 @@ from tests.training.pens import (
     reader_task,
 )
 from tests.training.tiny import Interrupted, stop_after, tensors, undrawn
-from training.config import Recipe
+from training.config import Place, Recipe
 from training.ink import rows
 from training.ink.corpus import PenBatch, PenCorpus, read_pens
 from training.ink.line import Tally
+from training.kinds import KINDS
 from training.loop import LOG
 from training.reader.rows import ReadBatch
 from training.run import carry_out
@@ -220,6 +221,33 @@ def test_without_ink_on_both_sides_there_is_no_task(pens: PenCorpus, make: Make)
     ):
         with pytest.raises(ValueError, match=f"no lines of ink are left for {what}"):
             kind(model, train, validation, 4, 0)
+
+
+@pytest.mark.parametrize("make_recipe", [pen_recipe, reader_recipe])
+def test_a_task_has_the_rows_of_its_recipe_that_are_for_its_process(
+    saved_pens: Path, make_recipe: Callable[[Path], Recipe], capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = make_recipe(saved_pens)
+    recipe = replace(
+        recipe,
+        data=replace(recipe.data, validation_fraction=0.4, own=0.5),
+        training=replace(recipe.training, seed=7),
+    )
+    place = Place(rank=1, world=2)
+    task, facts = KINDS[recipe.kind].task(recipe, str(saved_pens), place)
+    assert isinstance(task, rows.RowTask)
+    assert (task.batch_size, task.seed, task.rank, task.world) == (recipe.batch.rows, 7, 1, 2)
+    corpus = read_pens(saved_pens, Tally())
+    held_out = [ink.text for ink in corpus.split(0.4)[1]]
+    assert [ink.text for ink in task.validation_inks] == held_out
+    amounts = {
+        "points": sum(len(ink.offsets) for ink in corpus.inks),
+        "characters": sum(len(ink.text) for ink in corpus.inks),
+    }  # of all there is
+    counted = f"{KINDS[recipe.kind].unit}s"
+    told = {name: facts[name] for name in amounts.keys() & facts}
+    assert told == {counted: amounts[counted]}
+    assert capsys.readouterr().out == ""  # which the first process tells
 
 
 @pytest.fixture(scope="module", params=[(pen_recipe, pen_task), (reader_recipe, reader_task)])

@@ -1,5 +1,6 @@
 """What `export pens` tells of lines, and the sheet that it draws of them."""
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ from matplotlib import pyplot
 from matplotlib.figure import Figure
 
 from training.ink import command, sheet
-from training.ink.line import Line
+from training.ink.line import Line, counted
 
 _STROKE = np.array([[0, 0], [1, 2], [3, 1]], np.float32)
 
@@ -62,3 +63,24 @@ def test_a_dot_is_seen_on_a_sheet_and_ink_is_not_stretched(monkeypatch: pytest.M
 
 def test_a_sheet_of_nothing_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not any(axes.lines for axes in _drawn([], monkeypatch).axes)
+
+
+class _Told(io.StringIO):
+    """Standard error, of a terminal or not."""
+
+    def __init__(self, terminal: bool) -> None:
+        super().__init__()
+        self.terminal = terminal
+
+    def isatty(self) -> bool:
+        return self.terminal
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_how_far_lines_are_is_shown_to_who_sits_at_a_terminal_and_in_no_log(
+    terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = _Told(terminal)
+    monkeypatch.setattr("sys.stderr", told)
+    assert [line.text for line in counted([_line("a"), _line("b")])] == ["a", "b"]
+    assert bool(told.getvalue()) == terminal

@@ -236,6 +236,18 @@ def test_a_rare_character_is_drawn_eight_times_as_often_at_most() -> None:
     assert _rarity(inks).tolist() == [1.0] * 20 + [8.0]
 
 
+def test_a_text_is_drawn_the_more_often_the_rarer_its_rarest_character() -> None:
+    """By how often it was written, not by how many lines have it."""
+    inks = [replace(RIGHT, text=text) for text in ("e" * 31, "ez", "zy")]
+    assert _rarity(inks) == pytest.approx([1, 16**0.35, 32**0.35])
+
+
+def test_a_row_has_no_more_points_than_any_line_that_is_learned_from() -> None:
+    for points, text in ((448, "c c"), (452, "c")):
+        word = replace(RIGHT, offsets=np.tile(RIGHT.offsets, (points // 2, 1)))
+        assert Rows([word]).draw(60, np.random.default_rng(0)).text == text
+
+
 def test_who_is_held_out_is_so_for_good() -> None:
     """Weights of before would else be validated on whom they have learned from."""
     names = ("a", "writer-1", "ekw", "3")
@@ -282,6 +294,23 @@ def test_a_file_that_is_no_saved_corpus_is_refused(
     content = {"cut": whole[:middle], "other": b"not a zip", "empty": b""}
     path.write_bytes(content.get(how, altered + whole[middle + 64 :]))
     with pytest.raises(ValueError, match=r"pens\.npz is no corpus"):
+        read_pens(path, Tally())
+
+
+@pytest.mark.parametrize(
+    ("mark", "place", "byte"),
+    [(b"PK\x01\x02", 10, 99), (b"PK\x01\x02", 8, 1), (b"PK\x05\x06", 18, 1)],
+    ids=["in a way nobody knows", "with a password", "before its beginning"],
+)
+def test_a_corpus_that_says_it_is_packed_otherwise_is_refused(
+    tmp_path: Path, mark: bytes, place: int, byte: int
+) -> None:
+    path = tmp_path / "pens.npz"
+    PenCorpus("few", [LEFT, RIGHT]).save(path)
+    packed = bytearray(path.read_bytes())
+    packed[packed.rindex(mark) + place] = byte
+    path.write_bytes(packed)
+    with pytest.raises(ValueError, match=r"saved whole: .*pens\.npz cannot be unpacked: "):
         read_pens(path, Tally())
 
 

@@ -12,7 +12,7 @@ import torch
 from contract.alphabets import encode
 from contract.pieces import RESTS, Pieces, cut, line_of
 from contract.reader import BLANK, best_path
-from contract.strokes import UNITS_OF_SIZE
+from contract.strokes import UNITS_OF_SIZE, size_of
 from models.reader import ReaderConfig, make_reader
 from tests.training.pens import reader_task
 from training import checkpoint
@@ -62,7 +62,7 @@ def test_a_hand_is_varied_and_its_strokes_are_not_lost(pens: PenCorpus) -> None:
 
 def test_a_hand_leans_both_ways_and_is_wide_or_narrow_for_its_size() -> None:
     bars = np.array([[0, 0, 0], [0, 6, 1], [1, -6, 0], [12, 0, 1]], np.float32)
-    leans, widths, heights = [], [], []
+    leans, widths, sizes, heights = [], [], [], []
     for seed in range(60):
         pieces = pieces_of(Ink("+", bars, 13.0, "w", "invented"), np.random.default_rng(seed))
         ends = np.flatnonzero(pieces[:, -1])
@@ -70,10 +70,12 @@ def test_a_hand_leans_both_ways_and_is_wide_or_narrow_for_its_size() -> None:
         up, along = moves[ends[0]], moves[ends[1]] - moves[ends[0]]
         leans.append(up[0] / up[1])
         widths.append(along[0] / up[1] / 2)
+        sizes.append(up[1])
         heights.append(pieces[0, 1])  # where it begins, from the baseline
     assert np.mean(leans) == pytest.approx(0, abs=0.06)
     assert np.std(leans) == pytest.approx(0.15, abs=0.05)
     assert np.std(np.log(widths)) == pytest.approx(0.12, abs=0.04)
+    assert np.std(np.log(sizes)) == pytest.approx(0.18, abs=0.05)
     assert np.std(heights) == pytest.approx(0.5, abs=0.15)
 
 
@@ -85,6 +87,27 @@ class _Told:
 
     def normal(self, mean: float, deviation: float, shape: Any = None) -> Any:
         return self.numbers.pop(0) if shape is None else np.zeros(shape)
+
+
+class _Shaken(_Told):
+    """The same, of a tremor that is always the same."""
+
+    def normal(self, mean: float, deviation: float, shape: Any = None) -> Any:
+        still = super().normal(mean, deviation, shape)
+        if shape is None:
+            return still
+        return still + deviation * np.random.default_rng(1).standard_normal(shape)
+
+
+def test_every_point_of_a_hand_trembles_by_some_hundredths_of_a_unit(
+    pens: PenCorpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("training.reader.rows.cut", lambda strokes, **_: np.concatenate(strokes))
+    ink = max(pens.inks, key=lambda ink: len(ink.offsets))
+    still, shaken = (pieces_of(ink, made(0, 0, 0, 0)) for made in (_Told, _Shaken))  # type: ignore[arg-type]
+    scale = UNITS_OF_SIZE / size_of(np.concatenate(strokes_of(ink)))
+    moved = (shaken - still) / scale
+    assert moved.std(axis=0) == pytest.approx([0.06, 0.06], rel=0.15)
 
 
 def test_a_hand_is_varied_about_the_size_of_its_row(

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from models.language import LanguageConfig, LanguageModel
-from training.run import data_at
+from training.run import data_at, data_folder
 from training.text.data import PYTHON_REFERENCE, read_corpus, require_segments, streams
 from training.text.task import LanguageTask
 
@@ -36,6 +36,15 @@ def test_data_is_looked_for_in_the_data_folder_first(
         place.touch()
     folder = Path("data")
     assert [data_at(s, folder) for s in ("text", "here", "pydoc")] == ["data/text", "here", "pydoc"]
+
+
+def test_the_data_folder_is_data_here_unless_the_environment_names_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("EVENKEEL_DATA", raising=False)
+    assert data_folder() == Path("data")
+    monkeypatch.setenv("EVENKEEL_DATA", "/corpora")
+    assert data_folder() == Path("/corpora")
 
 
 def test_the_reference_every_python_carries_is_a_corpus() -> None:
