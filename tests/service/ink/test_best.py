@@ -185,9 +185,7 @@ def test_of_a_page_the_lines_that_are_not_legible_are_counted(
     assert float(headers["X-Evenkeel-Legibility"]) == legible[0]
 
 
-@pytest.mark.parametrize(
-    ("legibility", "readable"), [(0.0, True), (-2.0, True), (-2.0001, False)]
-)
+@pytest.mark.parametrize(("legibility", "readable"), [(0.0, True), (-2.0, True), (-2.0001, False)])
 def test_the_threshold_is_the_stated_one(legibility: float, readable: bool) -> None:
     assert Best(0, InkPiece(), legibility).readable == readable
 
