@@ -155,7 +155,8 @@ def test_metrics_that_are_none_tell_nothing(service: Scripted) -> None:
 
 def test_a_probe_that_is_refused_has_failed_and_is_not_asked_again(service: Scripted) -> None:
     """Until it is let in, a watch would show the latency of better times."""
-    service.script = [answered({"data": [{"id": "m", "kind": "language"}]}), refusal(503)]
+    models = answered({"data": [{"id": "m", "kind": "language"}]})
+    service.script = [models, refusal(503), answered(["no metrics"])]
     result = evenkeel(service.url, "watch", "--count", "1")
     assert (result.exit_code, result.stderr) == (1, "m: told 503\n")
 
