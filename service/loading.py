@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 # Times as long as one run may take: a proof is of several, when a service starts beside those of
 # all its other models, on however few cores.
 _PROOF = 10
+_STOPPING = "the service is stopping"
 
 
 class Loader:
@@ -104,6 +105,8 @@ class Loader:
         """Start its engine and wait until it has attested the model, of one at a time. Raises
         `ArtifactError`, and `NotReady` where the service ends first."""
         self._proving = model.engine
+        if self._stopped:  # as the model was read
+            raise NotReady(_STOPPING)
         model.engine.start()
         limit_s = self._settings.stall_timeout_s
         ended = model.engine.attested.wait(min(limit_s, threading.TIMEOUT_MAX))
@@ -111,7 +114,7 @@ class Loader:
         if self._stopped or not model.engine.ready:
             model.engine.stop()
             if self._stopped:  # which says nothing about the artifact
-                raise NotReady("the service is stopping")
+                raise NotReady(_STOPPING)
             why = model.problem if ended else f"its attestation took longer than {limit_s:g} s"
             raise ArtifactError(f"{model.artifact.folder}: {why}")
 

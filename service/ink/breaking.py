@@ -58,7 +58,7 @@ def _width(text: str) -> int:
 
 
 def _fits(word: str, room: int) -> bool:
-    return len(word) == 1 or (len(word) <= LONGEST_LINE and _width(word) <= room)
+    return len(word) <= LONGEST_LINE and _width(word) <= room
 
 
 def _divide(word: str, room: int) -> tuple[str, str]:

@@ -268,6 +268,7 @@ def test_a_probe_that_fails_is_told(service: Scripted) -> None:
         (("models", "--api-key", "ek-\u00e9"), 2, "evenkeel: the API key has other .*ASCII"),
         (("models", "--api-key", "ek-1\nek-2"), 2, "evenkeel: the API key has other .*ASCII"),
         (("watch", "--every", "1e10"), 2, "86400"),
+        (("watch", "--every", "-1"), 2, "--every"),
         (("copmlete",), 2, "copmlete"),
     ],
 )

@@ -14,7 +14,7 @@ from rich.console import Console
 from clients.errors import Refused
 from clients.watch import Row, Watch, _percentiles
 from tests.clients.commands import evenkeel
-from tests.clients.scripted import Scripted, answered
+from tests.clients.scripted import Scripted, answered, refusal
 
 
 def test_an_interrupt_within_a_probe_leaves_what_was_known() -> None:
@@ -151,6 +151,14 @@ def test_metrics_that_are_none_tell_nothing(service: Scripted) -> None:
     service.script = [answered({"data": [{"id": "m", "kind": "language"}]}), None, answered(["no"])]
     result = evenkeel(service.url, "watch", "--count", "1")
     assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_a_probe_that_is_refused_has_failed_and_is_not_asked_again(service: Scripted) -> None:
+    """Until it is let in, a watch would show the latency of better times."""
+    models = answered({"data": [{"id": "m", "kind": "language"}]})
+    service.script = [models, refusal(503), answered(["no metrics"])]
+    result = evenkeel(service.url, "watch", "--count", "1")
+    assert (result.exit_code, result.stderr) == (1, "m: told 503\n")
 
 
 def test_what_runs_and_what_waits_is_what_the_service_counts_of_each_model() -> None:

@@ -222,6 +222,38 @@ def test_an_attestation_that_is_stuck_holds_up_no_stop(
         proving.join()
 
 
+def test_a_model_that_was_being_read_as_the_service_stopped_has_nothing_to_prove(
+    loader: Loader, artifacts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If its proof is stuck, the end of the process would wait for that."""
+    model, begun = loader.make(load_artifact(artifacts / "letters")), list[Runner]()
+    monkeypatch.setattr(model.engine, "_attest", begun.append)
+    loader.stop()
+    with pytest.raises(NotReady, match="the service is stopping"):
+        loader.prove(model)
+    assert begun == []
+
+
+def test_a_model_that_is_proved_as_the_service_stops_serves_nobody(loader: Loader) -> None:
+    """Who stops the engines has asked which there are, and this was none of them yet."""
+    ended: list[str] = []
+
+    def wait(limit_s: float) -> bool:
+        loader.stop()
+        return True
+
+    engine = SimpleNamespace(
+        start=lambda: None,
+        attested=SimpleNamespace(wait=wait, set=lambda: None),
+        ready=True,
+        tell_to_stop=lambda: ended.append("told"),
+        stop=lambda: ended.append("stopped"),
+    )
+    with pytest.raises(NotReady, match="the service is stopping"):
+        loader.prove(SimpleNamespace(engine=engine))  # type: ignore[arg-type]
+    assert ended == ["told", "stopped"]
+
+
 def test_a_proof_that_ends_as_the_service_stops_leaves_no_engine(
     loader: Loader, artifacts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -144,6 +144,14 @@ def test_slots_and_threads_change_no_bit(artifact: Artifact, make: Make, kind: s
     assert _equal(usual, wide)
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_session_has_as_many_threads_as_are_chosen(artifact: Artifact, threads: int) -> None:
+    """Left to itself it has one for every core, beside those of all other models."""
+    chosen = Runtime("cpu", "scan", threads, slots=1)
+    session = chosen.session(artifact, artifact.manifest.graphs.scan.plain)
+    assert session.get_session_options().intra_op_num_threads == threads
+
+
 @pytest.mark.parametrize("kind", ["scan", "slots"])
 def test_what_is_loaded_is_read_back_and_is_a_copy(
     artifact: Artifact, make: Make, kind: str

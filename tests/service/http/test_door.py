@@ -1,5 +1,6 @@
 """Who is refused before the framework has seen a request, and that nobody else is."""
 
+import asyncio
 import json
 import logging
 import time
@@ -98,6 +99,16 @@ def test_a_refusal_at_the_door_is_that_of_the_route(
         }
         assert door_line["model"] == "letters"
         assert route_count == door_count == 1
+
+
+def test_a_body_of_16_kib_is_looked_at_and_no_larger_one(
+    letters: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with _crowded(settings(letters)) as service:
+        _unreachable(monkeypatch)
+        for more, status in ((0, 503), (1, 500)):
+            body = json.dumps(_WANTED).rjust(2**14 + more)
+            assert service.client.post(_PATH, content=body, headers=_JSON).status_code == status
 
 
 def test_nobody_without_a_key_hears_of_the_queue(
@@ -349,15 +360,39 @@ def test_who_names_no_model_is_refused_on_behalf_of_the_one_it_would_have(
         assert json.loads(caplog.records[-1].message)["model"] == "letters"
 
 
-@pytest.mark.parametrize(("status", "waits"), [(503, 1), (504, 0), (500, 0), (429, 0)])
-def test_a_refusal_of_a_full_service_waits_for_its_turn_and_no_other(
-    status: int, waits: int
-) -> None:
+def _before_one_that_answers(status: int) -> door.Door:
     async def answers(scope: Any, receive: Any, send: Any) -> None:
         await Response(status_code=status)(scope, receive, send)
 
     kinds: Any = {"text": SimpleNamespace(model=None, least={_PATH: lambda body: None})}
-    entered = door.Door(answers, models=None, kinds=kinds)  # type: ignore[arg-type]
+    return door.Door(answers, models=None, kinds=kinds)  # type: ignore[arg-type]
+
+
+def test_a_thousand_refusals_a_second_go_out_and_none_waits_for_longer_than_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    entered, told = _before_one_that_answers(503), list[Any]()
+
+    async def hear(what: Any = None) -> dict[str, Any]:
+        told.append(what)
+        return {"type": "http.request"}
+
+    async def ask() -> None:
+        for _ in range(1150):
+            await entered({"type": "http", "method": "POST", "path": _PATH}, hear, hear)
+
+    monkeypatch.setattr(door, "asyncio", SimpleNamespace(sleep=hear))
+    monkeypatch.setattr(door, "time", SimpleNamespace(monotonic=lambda: 5.0))
+    asyncio.run(ask())
+    waits_s = [0.0] * 100 + [number / 1000 for number in range(1, 1001)] + [1.0] * 50
+    assert [what for what in told if isinstance(what, float)] == pytest.approx(waits_s, abs=1e-9)
+
+
+@pytest.mark.parametrize(("status", "waits"), [(503, 1), (504, 0), (500, 0), (429, 0)])
+def test_a_refusal_of_a_full_service_waits_for_its_turn_and_no_other(
+    status: int, waits: int
+) -> None:
+    entered = _before_one_that_answers(status)
     turns: list[float] = []
     entered._turns = SimpleNamespace(wait_s=lambda now_s: turns.append(now_s) or 0.0)  # type: ignore[assignment, func-returns-value]
     told = told_by(entered, {"type": "http", "method": "POST", "path": _PATH})

@@ -25,6 +25,12 @@ def test_an_opening_is_answered_with_what_was_opened(ink: InkService) -> None:
             }
 
 
+@pytest.mark.parametrize("limits", [{"bias": 5, "line_height": 400}, {"line_height": 16}])
+def test_an_opening_may_say_as_much_as_is_told(ink: InkService, limits: dict[str, int]) -> None:
+    with online(ink) as session:
+        assert session.ask(model="scrawl", text="a", seed=3, **limits)["seed"] == 3
+
+
 def test_numbers_in_json_have_six_digits_after_the_point(ink: InkService) -> None:
     with online(ink, model="letters") as session:
         found = session.ask(bytes=[65])["log_probabilities"]

@@ -4,13 +4,17 @@ import json
 import logging
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
+from websockets.sync.client import connect
 
 from service.http import record
-from tests.service.serving import eventually, running, settings
+from service.http.sockets import WebSocketConnection
+from tests.service.serving import eventually, listening, running, settings
 from tests.service.writing import InkService, Session, online
 
 _RESTART = 1012
@@ -142,6 +146,31 @@ def test_a_service_that_ends_hands_out_where_sessions_stand(
         assert json.loads(socket.receive_text()).keys() == {"closing"}
         assert Session(socket).closed() == _RESTART
     assert eventually(lambda: len(first.app.state.sessions) == 0)
+
+
+def test_a_client_that_answers_pings_is_asked_again_and_again_and_stays(
+    letters: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one whose answer is not heard nothing more would be asked, and the socket be closed."""
+    asked: list[WebSocketConnection] = []
+    ask = WebSocketConnection.send_keepalive_ping
+
+    def noted(connection: WebSocketConnection) -> None:
+        asked.append(connection)
+        ask(connection)
+
+    monkeypatch.setattr(WebSocketConnection, "send_keepalive_ping", noted)
+    often = partial(uvicorn.Config, ws_ping_interval=0.01)
+    monkeypatch.setattr("service.server.uvicorn.Config", often)
+    with (
+        listening(settings(letters)) as (url, _),
+        connect(f"ws{url.removeprefix('http')}/v1/online") as socket,
+    ):
+        socket.send(json.dumps({"model": "letters", "seed": 6}))
+        assert json.loads(socket.recv())["seed"] == 6
+        assert eventually(lambda: len(asked) > 3)
+        socket.send(json.dumps({"write": 2}))
+        assert len(json.loads(socket.recv())["bytes"]) == 2
 
 
 _BREAKS = {"fault": 1008, "stop": _RESTART, "rule": 1008}

@@ -19,7 +19,7 @@ from contract.pieces import RESTS
 from service.errors import InvalidRequest
 from service.http.keys import new_key
 from service.ink import best
-from service.ink.best import LEAST_LEGIBLE, UNREADABLE, Best, judge_of, only_judge
+from service.ink.best import LEAST_LEGIBLE, Best, judge_of, only_judge
 from service.ink.line import InkPiece
 from service.ink.pen import LinePen
 from tests.service.ink.conftest import Judge
@@ -163,7 +163,7 @@ def test_an_unreadable_line_is_never_silent(ink: InkService) -> None:
     lines = ink.lines(**body)
     assert [line["finish_reason"] for line in lines] == ["unreadable"] * len(lines)
     least = min(line["legibility"] for line in lines)
-    assert LEAST_LEGIBLE <= least < UNREADABLE
+    assert LEAST_LEGIBLE <= least < best.UNREADABLE
     ends = [event["finish_reason"] for event in ink.events(**body) if "finish_reason" in event]
     assert ends == ["unreadable"] * len(lines)
     headers = ink.post(**body).headers
@@ -185,9 +185,7 @@ def test_of_a_page_the_lines_that_are_not_legible_are_counted(
     assert float(headers["X-Evenkeel-Legibility"]) == legible[0]
 
 
-@pytest.mark.parametrize(
-    ("legibility", "readable"), [(0.0, True), (UNREADABLE, True), (UNREADABLE - 1e-4, False)]
-)
+@pytest.mark.parametrize(("legibility", "readable"), [(0.0, True), (-2.0, True), (-2.0001, False)])
 def test_the_threshold_is_the_stated_one(legibility: float, readable: bool) -> None:
     assert Best(0, InkPiece(), legibility).readable == readable
 

@@ -275,6 +275,20 @@ def test_a_part_gives_its_last_point_to_the_next_word_unless_it_has_no_other(
     assert (ended, part.written) == (True, points)
 
 
+def test_a_line_is_over_to_the_right_of_the_ink_of_all_its_words(ink: InkService) -> None:
+    """Where the pen has gone back in the word before, what it draws there is no end."""
+    model, so_far = ink.model, np.array([[9, 0, 0], [-8, 0, 1]], np.float32)
+    begun = Begun(so_far, {}, len(so_far), until=2)
+    part = InkLine("a b", model.fresh(1), model.manifest, lambda piece: None, begun=begun)
+    drawn = {
+        "drawn": np.array([[3, 0, 1], [3, 0, 1], [5, 0, 1]], np.float32),
+        "ended": np.ones(3, bool),
+        "character": np.full(3, 2),
+    }
+    assert part.accept(drawn)
+    assert part.written == 2  # at 6 of the 8 units; it is over at 11
+
+
 class _Told:
     """An exchange whose pieces have come: how each of the draws ended."""
 

@@ -248,7 +248,7 @@ def test_strokes_to_be_kept_have_the_same_limits(
         {"width": 4096, "line_height": 400, "margin": 200},
         {"width": 4096, "line_height": 16, "stroke_width": 0.25},
         {"width": 160, "line_height": 99, "style": "made-up"},  # for just two characters
-        {"candidate": 15},
+        {"candidate": 15, "thinning": 0.9, "wander": 0.2},
         {"color": "#FfF"},
         {"color": "#1b2A49"},
         {"style": None, "state": None, "format": None, "model": None, "seed": None},
