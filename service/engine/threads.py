@@ -3,6 +3,7 @@
 import logging
 import math
 import os
+import statistics
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -16,8 +17,11 @@ from service.engine.runtime import Runtime
 
 log = logging.getLogger(__name__)
 
-_RUNS = 9
-# More threads must win by this much: they keep cores from the event loop and other models.
+# By turns, so that a burst of other work falls on both sides, or on few rounds.
+_ROUNDS = 7
+_CROWD = 8  # rows; what threads do not gain with one they may gain with many
+# More threads must win by this much, with one row or in the crowd: they keep cores from the event
+# loop and other models. Nor may one row lose as much.
 _GAIN = 0.95
 
 
@@ -65,29 +69,36 @@ def fastest_runners(
     *,
     cores: int | None = None,
     limit_s: float = math.inf,
-    step_s: Callable[[Artifact, Runner], float] | None = None,
+    step_s: Callable[[Artifact, Runner, int], float] | None = None,
 ) -> tuple[Mapping[int, Runner], Runtime]:
     """Runners of one model with one thread, two, four and so on while more are faster, by their
     threads, and the runtime of the fastest.
 
     More than a small model can use are slower, and so are more than the neighbours leave free.
-    `step_s` measures a runner; None takes the `usable_cores`, and the time of one row's step. No
-    runner has longer for that than `limit_s`.
+    `step_s` measures a runner at a number of rows; None takes the `usable_cores`, and the time of a
+    step. No measurement may take longer than `limit_s`.
     """
     cores = cores or usable_cores()
-    step_s = step_s or partial(median_step_s, rows=1, runs=_RUNS)
+    measure = step_s or partial(median_step_s, runs=1)
+
+    def timed(runner: Runner, rows: int) -> float:
+        with given_up(runner, limit_s):
+            return measure(artifact, runner, rows)
+
     best = replace(runtime, threads=1)
     runners = {1: make_runner(artifact, best)}
-    with given_up(runners[1], limit_s):
-        taken_s = {1: step_s(artifact, runners[1])}
+    told = ""
     while best.threads < cores:
         more = replace(best, threads=min(2 * best.threads, cores))
-        other = make_runner(artifact, more)
-        with given_up(other, limit_s):
-            taken_s[more.threads] = step_s(artifact, other)
-        if taken_s[more.threads] > _GAIN * taken_s[best.threads]:
+        fewer, other = runners[best.threads], make_runner(artifact, more)
+        shares = {}
+        for rows in sorted({1, min(_CROWD, other.width)}):
+            rounds = [(timed(fewer, rows), timed(other, rows)) for _ in range(_ROUNDS)]
+            shares[rows] = statistics.median(after / before for before, after in rounds)
+        told += f"; {more.threads} for {best.threads} take of the time of a step"
+        told += ",".join(f" {share:.2f} at batch {rows}" for rows, share in shares.items())
+        if min(shares.values()) > _GAIN or shares[1] > 1 / _GAIN:
             break
         runners[more.threads], best = other, more
-    measured = ", ".join(f"{n}: {s * 1e6:.0f}" for n, s in taken_s.items())
-    log.info("%s: %d threads of %d (µs a step: %s)", artifact.name, best.threads, cores, measured)
+    log.info("%s: %d threads of %d%s", artifact.name, best.threads, cores, told)
     return runners, best

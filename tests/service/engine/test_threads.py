@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,62 +20,88 @@ _RUNTIME = Runtime("cpu", "scan", 0, 4)
 
 
 class Watch:
-    """Says how long the runner of the first, second, ... measurement takes."""
+    """Says how long the first, second, ... runner takes, with one row and with many."""
 
-    def __init__(self, *seconds: float) -> None:
-        self._left = list(seconds)
+    def __init__(self, *seconds: tuple[float, float]) -> None:
+        self._seconds = seconds
         self.runners: list[Runner] = []
 
-    def __call__(self, artifact: Artifact, runner: Runner) -> float:
-        self.runners.append(runner)
-        return self._left.pop(0)
+    def __call__(self, artifact: Artifact, runner: Runner, rows: int) -> float:
+        if runner not in self.runners:
+            self.runners.append(runner)
+        return self._seconds[self.runners.index(runner)][rows > 1]
 
 
 @pytest.mark.parametrize(
     ("cores", "seconds", "threads"),
     [
-        (1, (1.0,), 1),
-        (2, (1.0, 0.7), 2),
-        (2, (1.0, 1.4), 1),
-        (2, (1.0, 0.99), 1),  # not worth a core
-        (6, (1.0, 0.7, 0.5, 0.4), 6),
-        (64, (1.0, 0.7, 0.6, 0.9), 4),
+        (1, (), 1),
+        (2, ((1.0, 4.0), (0.7, 2.8)), 2),
+        (2, ((1.0, 4.0), (1.4, 5.6)), 1),
+        (2, ((1.0, 4.0), (0.99, 3.96)), 1),  # not worth a core
+        (2, ((1.0, 4.0), (0.99, 2.8)), 2),  # for the crowd
+        (2, ((1.0, 4.0), (0.7, 4.4)), 2),  # for one alone
+        (2, ((1.0, 4.0), (1.1, 2.8)), 1),  # who is alone would wait for it
+        (6, ((1.0, 4.0), (0.7, 3.0), (0.5, 2.0), (0.4, 1.5)), 6),
+        (64, ((1.0, 4.0), (0.7, 3.0), (0.6, 2.0), (0.9, 3.0)), 4),
     ],
 )
 def test_threads_are_added_while_they_make_it_faster(
-    artifacts: Path, cores: int, seconds: tuple[float, ...], threads: int
+    artifacts: Path, cores: int, seconds: tuple[tuple[float, float], ...], threads: int
 ) -> None:
     artifact, watch = load_artifact(artifacts / "letters"), Watch(*seconds)
     runners, runtime = fastest_runners(artifact, _RUNTIME, cores=cores, step_s=watch)
     assert runtime.threads == threads
-    assert runners[threads] is watch.runners[-1 if threads == cores else -2]
-    assert runners[1] is watch.runners[0]
     assert len(watch.runners) == len(seconds)
+    if seconds:
+        assert runners[threads] is watch.runners[-1 if threads == cores else -2]
+        assert runners[1] is watch.runners[0]
 
 
-def test_what_is_measured_is_a_row_alone_on_the_cores_that_are_usable(
+@pytest.mark.parametrize("disturbed", [1, 2, 3])
+def test_a_burst_of_other_work_decides_nothing(artifacts: Path, disturbed: int) -> None:
+    """It falls on some measurements, whichever runner they are of."""
+
+    def measure(artifact: Artifact, runner: Runner, rows: int) -> float:
+        seen.append(runner)
+        burst = len(seen) // 2 % 7 < disturbed
+        return (1.0 if runner is seen[0] else 5.0 if burst else 0.6) * rows
+
+    seen: list[Runner] = []
+    artifact = load_artifact(artifacts / "letters")
+    _, runtime = fastest_runners(artifact, _RUNTIME, cores=2, step_s=measure)
+    assert runtime.threads == 2
+    assert all(before is not after for before, after in zip(seen[::2], seen[1::2], strict=True))
+
+
+def test_what_is_measured_is_a_row_alone_and_a_crowd_on_the_cores_that_are_usable(
     artifacts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def measure(artifact: Artifact, runner: Runner, *, rows: int, runs: int) -> float:
-        measured.append((rows, runs > 1))
-        return 1 / len(measured)  # more are always faster
+    def measure(artifact: Artifact, runner: Runner, rows: int, *, runs: int) -> float:
+        measured.setdefault(runner, set()).add(rows)
+        return 1 / (1 + list(measured).index(runner))  # more are always faster
 
-    measured: list[tuple[int, bool]] = []
+    measured: dict[Runner, set[int]] = {}
     monkeypatch.setattr("service.engine.threads.median_step_s", measure)
     monkeypatch.setattr("service.engine.threads.usable_cores", lambda: 3)
-    _, runtime = fastest_runners(load_artifact(artifacts / "letters"), _RUNTIME)
-    assert (runtime.threads, measured) == (3, [(1, True)] * 3)  # of 1, 2 and 3
+    artifact = load_artifact(artifacts / "letters")
+    _, runtime = fastest_runners(artifact, replace(_RUNTIME, slots=24))
+    assert runtime.threads == 3
+    assert list(measured.values()) == [{1, 8}] * 3  # with 1, 2 and 3
+    measured.clear()
+    fastest_runners(artifact, replace(_RUNTIME, slots=1))
+    assert list(measured.values()) == [{1}] * 3
 
 
 @pytest.mark.parametrize("slow", [1, 2])
 def test_a_runner_that_takes_too_long_is_given_up_and_that_is_logged(
     artifacts: Path, caplog: pytest.LogCaptureFixture, slow: int
 ) -> None:
-    def measure(artifact: Artifact, runner: Runner) -> float:
+    def measure(artifact: Artifact, runner: Runner, rows: int) -> float:
         runners.append(runner)
         until_s = time.monotonic() + (10 if len(runners) == slow else 0)
         while time.monotonic() < until_s:
-            median_step_s(artifact, runner, 1, runs=1)
+            median_step_s(artifact, runner, rows, runs=1)
         return 1 / len(runners)
 
     runners: list[Runner] = []
