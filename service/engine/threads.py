@@ -85,21 +85,22 @@ def fastest_runners(
         with given_up(runner, limit_s):
             return measure(artifact, runner, rows)
 
+    def share(few: Runner, many: Runner, rows: int) -> float:
+        rounds = [(timed(few, rows), timed(many, rows)) for _ in range(_ROUNDS)]
+        return statistics.median(after / before for before, after in rounds)
+
     best = replace(runtime, threads=1)
     runners = {1: make_runner(artifact, best)}
     told = ""
     while best.threads < cores:
         more = replace(best, threads=min(2 * best.threads, cores))
-        fewer, other = runners[best.threads], make_runner(artifact, more)
-        told += f"; {more.threads} for {best.threads} take of the time of a step"
-        for rows in sorted({1, min(_CROWD, other.width)}):
-            rounds = [(timed(fewer, rows), timed(other, rows)) for _ in range(_ROUNDS)]
-            share = statistics.median(after / before for before, after in rounds)
-            told += f" {share:.2f} at batch {rows}"
-            if share <= _GAIN or share > 1 / _GAIN:
-                break
-        if share > _GAIN:
+        few, many = runners[best.threads], make_runner(artifact, more)
+        taken = share(few, many, 1)
+        if _GAIN < taken <= 1 / _GAIN:
+            taken = share(few, many, min(_CROWD, many.width))
+        told += f"; {more.threads} take {taken:.2f} of the time of {best.threads}"
+        if taken > _GAIN:
             break
-        runners[more.threads], best = other, more
+        runners[more.threads], best = many, more
     log.info("%s: %d threads of %d%s", artifact.name, best.threads, cores, told)
     return runners, best

@@ -55,9 +55,8 @@ def test_a_container_may_as_little_as_it_needs() -> None:
 def test_what_goes_on_is_there_again_when_the_machine_is() -> None:
     for path in (_BASE, _SCALE):
         for name, service in _services(path).items():
-            if (
-                name not in ("load", "load-report") and "image" in service
-            ):  # which end by themselves
+            ends = name in ("load", "load-report")  # by itself
+            if "image" in service and not ends:
                 assert service["restart"] == "unless-stopped", name
 
 
