@@ -109,7 +109,7 @@ def test_what_is_installed_is_the_client_that_the_command_is_of() -> None:
 def test_the_python_of_the_images_is_one_that_the_project_takes() -> None:
     project = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]
     (base,) = re.findall(r"^ARG BASE=python:([\d.]+)-", (_ROOT / "Dockerfile").read_text(), re.M)
-    (least,) = re.findall(r"and Python ([\d.]+)\n", (_ROOT / "README.md").read_text("utf-8"))
+    (least,) = re.findall(r"and Python\s([\d.]+)\s", (_ROOT / "README.md").read_text("utf-8"))
     for version in (base, least):
         assert SpecifierSet(project["requires-python"]).contains(version)
 
