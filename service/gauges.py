@@ -69,7 +69,7 @@ class ModelGauges(Collector):
             runtime = model.runtime
             info = {"kind": model.artifact.manifest.kind, "digest": model.artifact.digest}
             info |= {"provider": runtime.provider, "runner": runtime.runner}
-            facts.add_metric([model.name], info | {"threads": str(runtime.threads)})
+            facts.add_metric([model.name], info | {"threads": str(model.engine.threads)})
         yield facts
         yield GaugeMetricFamily(
             "evenkeel_ready", "1 while /readyz answers 200", float(self._models.ready)

@@ -9,12 +9,13 @@ from dataclasses import replace
 from functools import partial
 
 from service.artifact import Artifact, ArtifactError
-from service.engine.core_budget import CoreBudget, sharing
+from service.engine.core_budget import CoreBudget
 from service.engine.engine import Engine
 from service.engine.limits import Limits
 from service.engine.pace import Pace, measure_pace
 from service.engine.runners import Runner, given_up
 from service.engine.runtime import Runtime, choose_runtime
+from service.engine.sharing import sharing
 from service.engine.threads import fastest_runners, usable_cores
 from service.errors import NotReady
 from service.kind import ServiceKind
@@ -59,7 +60,7 @@ class Loader:
         Raises `ArtifactError`.
         """
         made, chosen = self._made(artifact, like or self._runtime)
-        share = self._budget.share(chosen.threads)
+        share = self._budget.share(max(chosen.threads, chosen.other_threads))
         another = partial(sharing, artifact, chosen, share)
         kind = self._kinds[artifact.manifest.kind]
         codec = StateCodec(

@@ -112,7 +112,7 @@ class ServedModel:
         return {
             "ready": self.engine.ready,
             "stalled_s": round(self.engine.stalled_s, 3),
-            "threads": self.runtime.threads,
+            "threads": self.engine.threads,
             "unproved": self.doubt,
             "attestation": self.verdict.describe() if self.verdict else None,
         }
@@ -134,7 +134,7 @@ class ServedModel:
             "provenance": manifest.provenance,
             "digest": self.artifact.digest,
             "runtime": self.runtime.fingerprint,
-            "threads": self.runtime.threads,
+            "threads": self.engine.threads,
             "variant": None if manifest.variant.exact else manifest.variant.model_dump(),
             "system_fingerprint": self.fingerprint,
             "parity": None if parity is None else [finding.describe() for finding in parity],

@@ -86,8 +86,8 @@ class Settings(BaseSettings):
         ge=0,
         le=512,
         description="threads of a model's session, as many as there are cores at most; 0 takes the "
-        "number that is fastest on this machine. While models at work have more than there are "
-        "cores, each makes do with half of the cores at most",
+        "number that is fastest at the time. While models at work have more than there are cores, "
+        "each makes do with half of the cores at most",
     )
     slots: int = Field(24, ge=1, le=1024, description="requests a model works on at once")
     queue_size: int = Field(256, ge=1, description="requests that may wait; more get a 503")

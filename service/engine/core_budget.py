@@ -6,13 +6,6 @@ spend half of both on that, and leave the event loop nothing.
 """
 
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-
-from contract.golden import Arrays
-from service.artifact import Artifact
-from service.engine.runners import Runner, ScanRunner, make_runner
-from service.engine.runtime import Runtime
 
 
 class CoreBudget:
@@ -43,8 +36,10 @@ class CoreShare:
 
     @property
     def oversubscribed(self) -> bool:
-        """Whether its threads and those of the others at work are more than there are cores."""
-        return self._budget.wanted - self._taken + self._threads > self._budget.cores
+        """Whether it has more threads than `fewer`, and those and the threads of the others at
+        work are more than there are cores."""
+        wanted = self._budget.wanted - self._taken + self._threads
+        return self._threads > self.fewer and wanted > self._budget.cores
 
     @property
     def fewer(self) -> int:
@@ -63,40 +58,3 @@ class CoreShare:
         if threads != self._taken:
             self._budget.add(threads - self._taken)
             self._taken = threads
-
-
-class SharingRunner:
-    """Two runners of one model over the same slots, the `narrow` one with fewer threads: it runs
-    while the cores are oversubscribed. On the CPU the bits are the same whatever the threads."""
-
-    divides, taken = True, False
-
-    def __init__(self, wide: ScanRunner, narrow: ScanRunner, share: CoreShare) -> None:
-        narrow.share(wide)
-        self._wide, self._narrow, self._share = wide, narrow, share
-        self.width = wide.width
-        self.parts: Sequence[Runner] = (wide, narrow)
-        self.load, self.read = wide.load, wide.read
-
-    def run(self, slots: Sequence[int], steps: Arrays, row: Arrays, *, filtered: bool) -> Arrays:
-        runner = self._narrow if self._share.oversubscribed else self._wide
-        return runner.run(slots, steps, row, filtered=filtered)
-
-    def give_up(self) -> None:
-        for part in self.parts:
-            part.give_up()
-
-
-def sharing(
-    artifact: Artifact, runtime: Runtime, share: CoreShare, made: Mapping[int, Runner] | None = None
-) -> Runner:
-    """The runner of a model: one that uses fewer threads while others are at work, if it has more
-    than that. Runners that are `made` already, by their number of threads, are not made again."""
-    made = made or {}
-    wide = made.get(runtime.threads) or make_runner(artifact, runtime)
-    fewer = replace(runtime, threads=share.fewer)
-    if not isinstance(wide, ScanRunner) or runtime.threads <= fewer.threads:
-        return wide
-    narrow = made.get(fewer.threads) or make_runner(artifact, fewer)
-    assert isinstance(narrow, ScanRunner)
-    return SharingRunner(wide, narrow, share)

@@ -110,6 +110,11 @@ class Engine:
         self.wake()
 
     @property
+    def threads(self) -> int:
+        """Of its runs at present."""
+        return self._slots.runner.threads
+
+    @property
     def stalled_s(self) -> float:
         """For how long it has been at its present chunk; 0 while it has nothing to do."""
         since_s = self._working_since_s

@@ -45,6 +45,11 @@ class Runner(Protocol):
     divides: bool  # whether some slots may run without the others
 
     @property
+    def threads(self) -> int:
+        """Of its runs at present."""
+        ...
+
+    @property
     def taken(self) -> bool:
         """Whether what it runs on is another model's for now, so that a run would wait."""
         ...
@@ -96,7 +101,7 @@ class ScanRunner:
     divides, taken = True, False
 
     def __init__(self, artifact: Artifact, runtime: Runtime) -> None:
-        self.width = runtime.slots
+        self.width, self.threads = runtime.slots, runtime.threads
         ports = artifact.manifest.ports
         graphs = artifact.manifest.graphs.scan
         self._plain = self._filtered = runtime.session(artifact, graphs.plain)
@@ -154,7 +159,7 @@ class SlotRunner:
     divides = False
 
     def __init__(self, artifact: Artifact, runtime: Runtime) -> None:
-        self.width = runtime.slots
+        self.width, self.threads = runtime.slots, runtime.threads
         self._turn: AbstractContextManager[object] = nullcontext()
         if runtime.provider == "cuda":
             self._turn = _GPU

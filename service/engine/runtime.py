@@ -31,12 +31,14 @@ _REGISTERING = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """The execution provider in use and the settings that decide its arithmetic."""
+    """The execution provider in use and the settings that decide its arithmetic. A model may turn
+    out faster with `other_threads` while it serves; 0 says that it may not."""
 
     provider: Provider
     runner: Literal["scan", "slots"]
     threads: int
     slots: int
+    other_threads: int = 0
 
     @property
     def fingerprint(self) -> str:

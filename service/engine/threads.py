@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 from service.artifact import Artifact
@@ -71,8 +72,9 @@ def fastest_runners(
     limit_s: float = math.inf,
     step_s: Callable[[Artifact, Runner, int], float] | None = None,
 ) -> tuple[Mapping[int, Runner], Runtime]:
-    """Runners of one model with one thread, two, four and so on while more are faster, by their
-    threads, and the runtime of the fastest.
+    """Tries one thread, ever more of the cores and all of them while more are faster. The runtime
+    with the fastest number and the one next to it, which may be faster at another time, and the
+    runners of both, by their threads.
 
     More than a small model can use are slower, and so are more than the neighbours leave free.
     `step_s` measures a runner at a number of rows; None takes the `usable_cores`, and the time of a
@@ -92,15 +94,23 @@ def fastest_runners(
     best = replace(runtime, threads=1)
     runners = {1: make_runner(artifact, best)}
     told = ""
-    while best.threads < cores:
-        more = replace(best, threads=min(2 * best.threads, cores))
-        few, many = runners[best.threads], make_runner(artifact, more)
+    for threads, more in pairwise(_numbers(cores)):
+        few = runners[threads]
+        many = make_runner(artifact, replace(runtime, threads=more))
+        runners = {threads: few, more: many}
         taken = share(few, many, 1)
         if _GAIN < taken <= 1 / _GAIN:
             taken = share(few, many, min(_CROWD, many.width))
-        told += f"; {more.threads} take {taken:.2f} of the time of {best.threads}"
+        told += f"; {more} take {taken:.2f} of the time of {threads}"
         if taken > _GAIN:
+            best = replace(runtime, threads=threads, other_threads=more)
             break
-        runners[more.threads], best = many, more
+        best = replace(runtime, threads=more, other_threads=threads)
     log.info("%s: %d threads of %d%s", artifact.name, best.threads, cores, told)
     return runners, best
+
+
+def _numbers(cores: int) -> list[int]:
+    """1, ..., a quarter of the cores, half of them, all: an engine that has to make do with half
+    has a runner for it."""
+    return sorted({cores >> halvings for halvings in range(cores.bit_length())})

@@ -29,6 +29,8 @@ from service.state import Moment
 from service.text.completion import TextEdge
 from tests.service.serving import running, settings
 
+_ONE = Runtime("cpu", "scan", threads=1, slots=2)
+
 
 @pytest.fixture
 def loader(artifacts: Path) -> Loader:
@@ -42,6 +44,25 @@ def test_one_that_will_stand_in_for_another_has_its_runtime(
     artifact = load_artifact(artifacts / "letters")
     assert loader.make(artifact, like).runtime == like
     assert loader.make(artifact).runtime == loader._runtime
+
+
+@pytest.mark.parametrize(("threads", "other"), [(1, 2), (2, 1)])
+def test_a_model_that_may_change_its_threads_may_do_so_ever_after(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch, threads: int, other: int
+) -> None:
+    """Its place taken by another, or its runner after a fault; and whoever works beside it sees
+    that it may want both cores."""
+    monkeypatch.setattr("service.loading.usable_cores", lambda: 2)
+    artifact = load_artifact(artifacts / "letters")
+    like = replace(_ONE, threads=threads, other_threads=other)
+    model = Loader(settings(artifacts, slots=2), Metrics(), KINDS).make(artifact, like)
+    again = model.engine._another()
+    for runner in (model.engine._slots.runner, again):
+        assert [part.threads for part in runner.parts] == [2, 1]
+        assert runner.threads == threads
+    share = model.engine._share
+    share._budget.share(1).acquire()
+    assert share.oversubscribed
 
 
 def test_models_of_a_service_make_room_for_each_other(

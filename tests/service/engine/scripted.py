@@ -59,7 +59,7 @@ class ScriptedRunner:
     def __init__(
         self, script: bytes, width: int = 4, during: Callable[[int], None] = lambda number: None
     ) -> None:
-        self.width = width
+        self.width, self.threads = width, 1
         self.divides, self.taken = True, False
         self.runs: list[Run] = []
         self._during = during
