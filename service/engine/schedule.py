@@ -118,10 +118,11 @@ class Schedule:
         """Steps of those who wait that would run before another job of `caller` had done `steps`:
         of each caller as many jobs as this one has by then. Who will have a free slot at the next
         look at the queue is not waited for, no more than those in slots are."""
-        mine = sum(ticket.caller == caller for ticket in self.waiting)
+        waiting = _present(self.waiting)
+        mine = sum(ticket.caller == caller for ticket in waiting)
         seen: Counter[str] = Counter()
         total = 0
-        for ticket in self.waiting[self._free :]:
+        for ticket in waiting[self._free :]:
             other = ticket.caller
             if seen[other] <= mine and not ticket.job.paused:
                 seen[other] += 1
@@ -131,18 +132,25 @@ class Schedule:
     @property
     def _free(self) -> int:
         """Slots that those who came first will take."""
-        return self._width - len(self.slots)
+        return self._width - len(_present(self.slots.values()))
 
     def has_room(self, caller: str, count: int, size: int) -> bool:
         """Whether so many more may wait in a queue of `size`, of which each caller has a share.
         Those that free slots take at once do not wait. Where nobody else is, any number may: a
         request of more than slots and queue hold would be told to come back for ever."""
-        if not (self.slots or self.waiting):
+        queue, free = _present(self.waiting), self._free
+        if free == self._width and not queue:
             return True
-        if len(self.waiting) + count <= size + self._free:
+        if len(queue) + count <= size + free:
             return True
-        waiting = Counter(ticket.caller for ticket in self.waiting)
+        waiting = Counter(ticket.caller for ticket in queue)
         return waiting[caller] + count <= size // (len(waiting) + (caller not in waiting))
+
+
+def _present(tickets: Iterable[Ticket]) -> list[Ticket]:
+    """Without those who have left, whom the engine's next look at them ends. It may be ending jobs
+    in slots while others ask, so they are listed first, at once."""
+    return [ticket for ticket in list(tickets) if not ticket.job.cancelled]
 
 
 def _claims(

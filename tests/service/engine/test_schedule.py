@@ -291,6 +291,27 @@ def test_who_is_not_read_from_holds_nobody_up() -> None:
     assert line.schedule.work_before("", 1_000) == 0
 
 
+def test_who_has_left_holds_nobody_up() -> None:
+    """And takes no room, though the engine has not looked at the queue since."""
+    line = Line(width=2)
+    runs, left, waits, leaves = (Work(50) for _ in range(4))
+    line.add("one", runs, left)
+    line.fill()
+    line.add("one", waits, leaves)
+    assert line.schedule.work_before("one", 1_000) == 100
+    assert not line.schedule.has_room("one", 1, 2)
+    leaves.cancelled = True
+    assert line.schedule.work_before("one", 1_000) == 50
+    assert line.schedule.has_room("one", 1, 2)
+    assert not line.schedule.has_room("one", 2, 2)
+    left.cancelled = True
+    assert line.schedule.work_before("one", 1_000) == 0
+    assert line.schedule.has_room("one", 2, 2)
+    assert not line.schedule.has_room("one", 3, 2)
+    runs.cancelled = waits.cancelled = True
+    assert line.schedule.has_room("one", 9, 2)
+
+
 @pytest.mark.parametrize(("steps", "retry_after_s"), [(120, 1), (200, 1), (230, 2), (410, 4)])
 def test_who_is_refused_is_told_when_the_wait_will_be_short_enough(
     steps: int, retry_after_s: int

@@ -190,7 +190,7 @@ def _hang_up(url: str, path: str, body: dict[str, Any], *, stream: bool) -> None
 
 @pytest.fixture(scope="module")
 def server(inks: Path) -> Iterator[tuple[str, FastAPI]]:
-    # Until the next look of its engine, whoever has just left holds up others.
+    # Until it is seen that somebody has left, he holds up others.
     with listening(settings(inks, slots=4, max_wait_s=3600, **_ROOMY)) as (url, app):
         yield url, app
 
