@@ -59,7 +59,7 @@ def asked(folder: Path, drawing: str) -> Read:
     config.write_text(_PLOTTER)
     hpgl, gcode = folder / "page.hpgl", folder / "page.gcode"
     plotter = ["--device", "any", "--page-size", "any", "--absolute", *_turn(drawing)]
-    command = ["--config", config, "read", path, "stat", "write", *plotter, hpgl]
+    command: list[str | Path] = ["--config", config, "read", path, "stat", "write", *plotter, hpgl]
     command += ["gwrite", "--profile", "gcodemm", gcode, "linesort", "stat"]
     done = subprocess.run(
         [_ENVIRONMENT / "bin" / "vpype", *command],
