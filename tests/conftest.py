@@ -6,6 +6,7 @@ import resource
 import shutil
 import signal
 import sys
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
@@ -34,6 +35,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("long"):
                 item.add_marker(pytest.mark.skip(reason="it takes long: make test-all"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say each reason for skipping once, not once a test."""
+    reports = terminalreporter.stats.get("skipped", [])
+    for reason, tests in Counter(report.longrepr[2] for report in reports).items():
+        terminalreporter.write_line(f"{tests} tests: {reason}")
 
 
 def heard() -> list[object]:

@@ -119,6 +119,11 @@ def test_a_check_formats_lints_and_types(tmp_path: Path) -> None:
             ],
         ),
         ("ray REPLICAS=2 CPUS=3", ["deploy/ray_serve.py --replicas 2 --cpus 3"]),
+        ("plotter-check", ["pytest tests/service/ink/test_vpype.py"]),
+        (
+            "build/vpype-venv/.stamp -W requirements/vpype.txt",
+            ["install --no-compile --require-hashes -r requirements/vpype.txt"],
+        ),
         # By the lock file, and nothing of a package is run.
         ("build/npm/.stamp -W site/package.json", ["npm ci --ignore-scripts"]),
     ],

@@ -139,6 +139,16 @@ def test_a_lock_has_all_that_its_role_asks_for(lock: Path) -> None:
     assert not missing, f"{missing}: make locks"
 
 
+def test_what_is_asked_about_plotters_is_pinned_with_all_that_it_wants_and_hashes() -> None:
+    text = (_ROOT / "requirements" / "vpype.txt").read_text("utf-8")
+    pins = _PIN.findall(text)
+    assert len(pins) == text.count("==") > 10  # no line in another form
+    assert all(hashes for _, _, hashes in pins)
+    asked = _pins((_ROOT / "requirements" / "vpype.in").read_text("utf-8"))
+    assert len(asked) == 2
+    assert asked.items() <= _pins(text).items()
+
+
 def test_nothing_that_trains_is_in_an_image() -> None:
     for lock in _LOCKS:
         assert not {"torch", "onnx", "onnxscript"} & _pins(lock.read_text()).keys()

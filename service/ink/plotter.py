@@ -23,6 +23,7 @@ HPGL_LONGEST_MM = _LARGEST_HPGL / HPGL_UNITS_PER_MM
 UP_MM, DOWN_MM = 5, 0
 FEED_MM_PER_MINUTE = 1500
 _MM_DECIMALS = 3  # finer than any axis moves
+_LEAST_MM = 10**-_MM_DECIMALS
 _LINE_MM = 0.4  # in the drawing alone: a pen is as wide as it is
 
 Strokes = Sequence[NDArray[np.float64]]
@@ -56,15 +57,24 @@ def to_gcode(lines: Sequence[Strokes], layout: Layout) -> str:
 
 def to_plotter_svg(lines: Sequence[Strokes], layout: Layout) -> str:
     """SVG in mm of all sheets below each other: an open path of straight lines for each stroke,
-    alone."""
-    size_mm = np.array([layout.width_px, layout.height_px(len(lines))]) * MM_PER_PX
-    width_mm, height_mm = size_mm.round(_MM_DECIMALS).tolist()
+    alone.
+
+    What reads it, as vpype does, leaves out paths of no length, and what its own rounding puts
+    beyond an edge: so a dot has the least length there is, and ink at an edge is as far from it.
+    """
+    size_px = np.array([layout.width_px, layout.height_px(len(lines))])
+    size_mm = (size_px * MM_PER_PX).round(_MM_DECIMALS)
+    width_mm, height_mm = size_mm.tolist()
     drawing = drawsvg.Drawing(width_mm, height_mm)
     drawing.width, drawing.height = f"{width_mm}mm", f"{height_mm}mm"
     ink = drawsvg.Group(fill="none", stroke=layout.color, stroke_width=_LINE_MM)
-    for stroke in _within(size_mm, [stroke for line in lines for stroke in line]):
-        first, *rest = (f"{x:.{_MM_DECIMALS}f},{y:.{_MM_DECIMALS}f}" for x, y in stroke.tolist())
-        ink.append(drawsvg.Path(f"M{first} L" + " ".join(rest or [first])))
+    written = [stroke for line in lines for stroke in line]
+    for stroke in _within(size_mm - _LEAST_MM, written):
+        places = stroke.round(_MM_DECIMALS)
+        if (places == places[0]).all():
+            places = np.array([places[0], places[0] + (_LEAST_MM, 0)])
+        first, *rest = (f"{x:.{_MM_DECIMALS}f},{y:.{_MM_DECIMALS}f}" for x, y in places.tolist())
+        ink.append(drawsvg.Path(f"M{first} L" + " ".join(rest)))
     drawing.append(ink)
     return str(drawing.as_svg())
 

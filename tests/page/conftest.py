@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -25,13 +24,6 @@ Open = Callable[..., AbstractContextManager[Visit]]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--screens", type=Path, help="folder to save a picture of every tab in")
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say each reason for skipping once, not once a test."""
-    reports = terminalreporter.stats.get("skipped", [])
-    for reason, tests in Counter(report.longrepr[2] for report in reports).items():
-        terminalreporter.write_line(f"{tests} tests: {reason}")
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from service.ink.layout import Layout
 
 
 def sheet(
-    width_px: int = 400, line_height_px: float = 40.0, thinning: float = 0.0, wander: float = 0.0
+    width_px: float = 400, line_height_px: float = 40.0, thinning: float = 0.0, wander: float = 0.0
 ) -> Layout:
     """A page of lines 40 px high, 3 units to a line."""
     return Layout(

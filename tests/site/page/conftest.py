@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from tests.page.conftest import browser, pytest_terminal_summary
+from tests.page.conftest import browser
 from tests.page.visit import Visit
 
-__all__ = ["browser", "pytest_terminal_summary"]
+__all__ = ["browser"]
 
 BUILD = Path(__file__).parents[3] / "build"
 SITE = "site"
