@@ -11,13 +11,19 @@ from service.app import create_app
 from tests.service.serving import Service, settings
 from tests.service.writing import InkService
 
-_ASKED_BY_HEAD = ("/", "/docs", "/livez", "/readyz", "/health")
+_GOT = (
+    *("/", "/docs", "/static/page.js", "/openapi.json", "/asyncapi.json", "/livez", "/readyz"),
+    *("/health", "/metrics", "/v1/models", "/v1/models/letters", "/v1/models/none", "/v1/online"),
+    *("/v1/styles", "/v1/styles/upright/preview.svg", "/tokenizer_info"),
+)
 
 
-@pytest.mark.parametrize("path", _ASKED_BY_HEAD)
-def test_head_is_get_without_the_body(scan: Service, path: str) -> None:
-    got, asked = scan.client.get(path), scan.client.head(path)
-    assert asked.status_code == got.status_code == 200
+@pytest.mark.parametrize("path", _GOT)
+def test_head_is_get_without_the_body(ink: InkService, path: str) -> None:
+    """Wherever there is something to get (RFC 9110 §9.1)."""
+    got, asked = ink.client.get(path), ink.client.head(path)
+    assert asked.status_code == got.status_code != 405
+    assert asked.headers.keys() == got.headers.keys()
     assert asked.headers["content-type"] == got.headers["content-type"]
 
 
@@ -34,20 +40,20 @@ def test_a_page_that_is_had_already_is_not_sent_again(scan: Service) -> None:
     [
         ("GET", "/v1/completions", "POST"),
         ("GET", "/v1/chat/completions", "POST"),
-        ("DELETE", "/v1/models", "GET"),
-        ("PUT", "/v1/models/letters", "GET"),
+        ("DELETE", "/v1/models", "GET, HEAD"),
+        ("PUT", "/v1/models/letters", "GET, HEAD"),
         ("GET", "/v1/models/letters/attest", "POST"),
-        ("PUT", "/v1/styles", "GET, POST"),
-        ("POST", "/v1/styles/upright/preview.svg", "GET"),
+        ("PUT", "/v1/styles", "GET, HEAD, POST"),
+        ("POST", "/v1/styles/upright/preview.svg", "GET, HEAD"),
         ("HEAD", "/v1/handwriting", "POST"),
         ("POST", "/livez", "GET, HEAD"),
         ("DELETE", "/readyz", "GET, HEAD"),
         ("PATCH", "/health", "GET, HEAD"),
-        ("POST", "/metrics", "GET"),
+        ("POST", "/metrics", "GET, HEAD"),
         ("POST", "/", "GET, HEAD"),
         ("POST", "/openapi.json", "GET, HEAD"),
         ("POST", "/static/index.html", "GET, HEAD"),
-        ("POST", "/tokenizer_info", "GET"),
+        ("POST", "/tokenizer_info", "GET, HEAD"),
         ("GET", "/tokenize", "POST"),
         ("OPTIONS", "/detokenize", "POST"),
     ],
