@@ -64,7 +64,7 @@ class WebSocketConnection(Watched, WebSocketsSansIOProtocol):
                 break
             piece, self._unread = self._unread[:_PIECE_BYTES], self._unread[_PIECE_BYTES:]
             super().data_received(piece)
-            if self._flooded and not self.transport.is_closing():
+            if self._flooded:
                 self._fail(CloseCode.POLICY_VIOLATION, "too many frames that end no message")
         if self.transport.is_closing():
             self._unread = b""

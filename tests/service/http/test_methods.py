@@ -1,6 +1,7 @@
 """A wrong method is told the right ones, a wrong path where to go, and a body without a type what
 to say about itself."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from starlette.testclient import TestClient, WebSocketDenialResponse
 
 from service.app import create_app
+from service.http import page
 from tests.service.serving import Service, settings
 from tests.service.writing import InkService
 
@@ -33,6 +35,23 @@ def test_a_page_that_is_had_already_is_not_sent_again(scan: Service) -> None:
         again = scan.client.get(path, headers={"If-None-Match": had.headers["etag"]})
         assert (again.status_code, again.content) == (304, b"")
         assert again.headers["cache-control"] == had.headers["cache-control"] == "no-cache"
+
+
+def test_a_file_that_differs_has_another_tag_whatever_its_time(
+    scan: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Images that can be built again byte for byte give all files one time (RFC 9110 §8.8.1)."""
+    tags = set()
+    for content in ("old", "new"):
+        (tmp_path / content).mkdir()
+        (tmp_path / content / "page.js").write_text(content)
+        os.utime(tmp_path / content / "page.js", (0, 0))
+        monkeypatch.setattr(page._FILES, "all_directories", [tmp_path / content])
+        for had in tags:
+            again = scan.client.get("/static/page.js", headers={"If-None-Match": had})
+            assert (again.status_code, again.text) == (200, content)
+        tags.add(scan.client.get("/static/page.js").headers["etag"])
+    assert len(tags) == 2
 
 
 @pytest.mark.parametrize(

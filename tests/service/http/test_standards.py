@@ -9,12 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from service.http import sockets
 from tests.service.http.wire import SOCKET, Wire, wires
 from tests.service.serving import listening, settings
 
 _NO_TEXT = b"\x81\x81\0\0\0\0\xff"  # a text message of a byte that is no UTF-8
-_PING = b"\x89\x80\0\0\0\0"
 
 
 @pytest.fixture(scope="module")
@@ -92,16 +90,6 @@ def test_a_text_message_that_is_no_text_breaks_the_protocol(
     wire = Wire(url).send(SOCKET)
     wire.until(b"\r\n\r\n")
     assert b"\x03\xeftext must be UTF-8" in wire.send(_NO_TEXT).rest()
-    assert [line for line in caplog.records if line.levelno >= logging.ERROR] == []
-
-
-def test_who_breaks_it_twice_has_broken_it_once(
-    url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sockets, "_MOST_FRAMES", 1)
-    wire = Wire(url).send(SOCKET)
-    wire.until(b"\r\n\r\n")
-    assert b"\x03\xef" in wire.send(_NO_TEXT + _NO_TEXT + 9 * _PING).rest()
     assert [line for line in caplog.records if line.levelno >= logging.ERROR] == []
 
 
