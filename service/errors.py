@@ -75,7 +75,9 @@ class InvalidRequest(ServiceError):
 class Unauthorized(ServiceError):
     status = 401
     code = "invalid_api_key"
-    headers = (("WWW-Authenticate", "Bearer"),)
+    headers = (
+        ("WWW-Authenticate", 'Bearer realm="evenkeel"'),
+    )  # RFC 6750 wants one parameter at least
 
 
 class Forbidden(ServiceError):

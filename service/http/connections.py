@@ -8,6 +8,7 @@ import asyncio
 import math
 import socket
 from contextlib import suppress
+from email.utils import formatdate
 from functools import partial
 from typing import Any
 
@@ -27,7 +28,8 @@ from service.http.errors import answer_to
 from service.http.gate import Gate, Watched
 from service.http.guard import POLICY, PROBES
 from service.http.record import REFUSED
-from service.http.upgrades import RequestParser
+from service.http.targets import own_form
+from service.http.upgrades import RequestParser, upgrade_of
 
 # A refused sender's data is read and dropped so long: a reset would destroy the answer.
 _LINGER_S = 1.0
@@ -140,6 +142,7 @@ class HttpConnection(Watched, HttpToolsProtocol):
         if self.url.count(b"&") >= _MOST_FIELDS:
             self._refuse(HeadTooLarge(f"over {_MOST_FIELDS} fields in the query"))
             return
+        self.url = own_form(self.url, self.headers)
         self._in_head, self._head_bytes = False, 0
         self._chunks, self._body_bytes = 0, 0
         # HTTP/1.0 has one answer to a request, and would take `100 Continue` for it.
@@ -221,6 +224,9 @@ class HttpConnection(Watched, HttpToolsProtocol):
             self._ends = cycle.keep_alive = True
 
         await app(scope, read, told)
+
+    def _get_upgrade(self) -> bytes | None:
+        return upgrade_of(self.headers)  # uvicorn hears the last line of each name
 
     def _unanswered(self) -> RequestResponseCycle | None:
         """The request whose answer is not complete, if there is one."""
@@ -324,5 +330,6 @@ def _last_answer(error: ServiceError) -> JSONResponse:
 def written(error: ServiceError) -> bytes:
     """An answer where there is no application to give it: the last of its connection."""
     answer = _last_answer(error)
+    answer.headers["Date"] = formatdate(usegmt=True)
     head = [b"%s: %s" % header for header in answer.raw_headers]
     return STATUS_LINE[error.status] + b"\r\n".join([*head, b"", bytes(answer.body)])

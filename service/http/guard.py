@@ -5,6 +5,7 @@ that is asked. A name that was made to point here must not either: a service on 
 interface answers to the names of that alone.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -14,12 +15,15 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.errors import Forbidden, InvalidRequest, shown
+from service.errors import Forbidden, InvalidRequest, ServiceError, shown
 from service.http.addresses import kept
 from service.http.errors import answer_to, refuse
 
 PROBES = ("/livez", "/readyz")
 _SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
+# A name or an address, and perhaps a port (RFC 9110 §7.2); a URL made with anything else has a path
+# of its own.
+_HOST = re.compile(r"(\[[\w:.%~-]+\]|[\w.~!$&'()*+,;=%-]*)(:\d*)?", re.ASCII)
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 POLICY = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data: blob:; "
@@ -64,12 +68,16 @@ class Guard:
             return
         await refuse(error, scope, receive, _with_policy(send))
 
-    def _refusal(self, scope: Scope) -> Forbidden | None:
+    def _refusal(self, scope: Scope) -> ServiceError | None:
         headers = Headers(scope=scope)
         if len(headers.getlist("host")) > 1:  # a proxy may have gone by another than is read here
-            return Forbidden("a request names one Host")
+            return InvalidRequest("a request names one Host")
         host, origin = headers.get("host", ""), headers.get("origin")
         probes = scope["path"] in PROBES  # asked for by address, and they tell little
+        if not probes and "host" not in headers and scope.get("http_version") != "1.0":
+            return InvalidRequest("there is no header Host")
+        if not (probes or _HOST.fullmatch(host)):
+            return InvalidRequest(f"Host is {shown(host)}; it must be a name or an address")
         if self._hosts and not (probes or self._is_own(_name(host), scope)):
             return Forbidden(
                 f"this service is not {shown(host)}; EVENKEEL_ALLOWED_HOSTS names hosts"

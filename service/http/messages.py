@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, Literal
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 from pydantic_core import to_json
@@ -13,6 +13,7 @@ from service.frames import Frame
 from service.http.described import COMPONENTS, Answer, ErrorBody
 from service.http.document import VERSION
 from service.http.fields import RequestBody
+from service.http.methods import Routes
 from service.kind import ServiceKind
 from service.kinds import KINDS
 
@@ -114,7 +115,7 @@ def _frame(frame: Frame) -> dict[str, Any]:
     return _BARE | {"summary": said}
 
 
-router = APIRouter(include_in_schema=False)
+router = Routes(include_in_schema=False)
 
 
 @router.get("/asyncapi.json")

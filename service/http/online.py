@@ -9,7 +9,7 @@ from typing import Any
 from weakref import WeakSet
 
 import numpy as np
-from fastapi import APIRouter, Response, WebSocket, WebSocketDisconnect
+from fastapi import Response, WebSocket, WebSocketDisconnect
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
 from starlette.websockets import WebSocketState
@@ -22,13 +22,14 @@ from service.frames import packed
 from service.http import record
 from service.http.callers import Account
 from service.http.errors import answer_to, broken_rule
+from service.http.methods import Routes
 from service.http.sockets import ON_LOST
 from service.http.waits import cut_short, turns
 from service.kind import ServiceKind
 from service.kinds import KINDS
 from service.online import Online
 
-router = APIRouter()
+router = Routes()
 _PATH = "/v1/online"
 
 _POLICY_VIOLATION = 1008

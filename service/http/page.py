@@ -1,14 +1,18 @@
 """The page at `/` and the files it loads; and the static site, where one has been built."""
 
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from hashlib import sha256
+from os import stat_result
 from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, Response
 from fastapi.staticfiles import StaticFiles
+from starlette.datastructures import Headers
 from starlette.staticfiles import NotModifiedResponse
+from starlette.types import Scope
 
 from service.http.guard import POLICY
 
@@ -44,6 +48,27 @@ class _Fresh(StaticFiles):
         return response
 
 
+class _Own(_Fresh):
+    """Those of the page itself, whose tags are of what is in them: all may have one time."""
+
+    def file_response(
+        self, full_path: Any, stat_result: stat_result, scope: Scope, status_code: int = 200
+    ) -> Response:
+        response = super().file_response(full_path, stat_result, scope, status_code)
+        response.headers["ETag"] = _tag_of(full_path, stat_result.st_mtime_ns, stat_result.st_size)
+        had = self.is_not_modified(response.headers, Headers(scope=scope))
+        return NotModifiedResponse(response.headers) if had else response
+
+
+@lru_cache(maxsize=256)
+def _tag_of(path: str, *_: int) -> str:
+    return _tag(Path(path).read_bytes())
+
+
+def _tag(content: bytes) -> str:
+    return f'"{sha256(content).hexdigest()}"'
+
+
 class _Site(_Fresh):
     """What `make site` built: the page with models that run in the browser."""
 
@@ -53,7 +78,7 @@ class _Site(_Fresh):
         return response
 
 
-_FILES = _Fresh(directory=_WEB)
+_FILES = _Own(directory=_WEB)
 
 
 async def _page(request: Request) -> Response:
@@ -63,7 +88,6 @@ async def _page(request: Request) -> Response:
 async def _page_with_choice(request: Request) -> Response:
     """The page, which offers to compute on the device it is seen on."""
     page = (_WEB / "index.html").read_text("utf-8").replace(f"{_CHOICE} hidden>", f"{_CHOICE}>")
-    tag = f'"{sha256(page.encode()).hexdigest()}"'
-    response = HTMLResponse(page, headers=_ASK_AGAIN | {"ETag": tag})
+    response = HTMLResponse(page, headers=_ASK_AGAIN | {"ETag": _tag(page.encode())})
     had = _FILES.is_not_modified(response.headers, request.headers)
     return NotModifiedResponse(response.headers) if had else response

@@ -11,7 +11,7 @@ from typing import Any
 from uvicorn._types import ASGIReceiveEvent, ASGISendEvent
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-from websockets.exceptions import InvalidHandshake, SecurityError
+from websockets.exceptions import InvalidHandshake, InvalidHeader, SecurityError
 from websockets.frames import CloseCode, Frame
 from websockets.http11 import Request
 
@@ -25,7 +25,7 @@ from service.http.waits import TokenBucket
 _MOST_FRAMES, _FRAMES_PER_S = 2000, 500
 _PIECE_BYTES = 1024  # read before a look whether a message has come, be they frames of six bytes
 _TURN_S = 0.002
-_NO_TEXT = "\N{REPLACEMENT CHARACTER}".encode()
+_VERSION = "Sec-WebSocket-Version"
 _LONGEST = 200  # characters that are told of what opens no socket
 ON_LOST = "on_lost"  # of a WebSocket's state: called when its connection is
 
@@ -65,8 +65,7 @@ class WebSocketConnection(Watched, WebSocketsSansIOProtocol):
             piece, self._unread = self._unread[:_PIECE_BYTES], self._unread[_PIECE_BYTES:]
             super().data_received(piece)
             if self._flooded:
-                self.conn.fail(CloseCode.POLICY_VIOLATION, "too many frames that end no message")
-                self.handle_parser_exception()
+                self._fail(CloseCode.POLICY_VIOLATION, "too many frames that end no message")
         if self.transport.is_closing():
             self._unread = b""
         # Of a head that the library cannot read there is no event, and uvicorn has no answer.
@@ -127,11 +126,12 @@ class WebSocketConnection(Watched, WebSocketsSansIOProtocol):
     def send_receive_event_to_app(self) -> None:
         if self.close_sent:
             self._count_frame()  # nobody hears it
-        if self.curr_msg_data_type == "text":
+        elif self.curr_msg_data_type == "text":
             try:
                 b"".join(self.frames).decode()
-            except UnicodeDecodeError:  # uvicorn would log a traceback; this is no JSON either
-                self.frames = [_NO_TEXT]
+            except UnicodeDecodeError:  # uvicorn would log a traceback
+                self._fail(CloseCode.INVALID_DATA, "text must be UTF-8")
+                return
         super().send_receive_event_to_app()
 
     def pause_writing(self) -> None:
@@ -142,6 +142,10 @@ class WebSocketConnection(Watched, WebSocketsSansIOProtocol):
         super().resume_writing()
         if not self.read_paused:
             self.transport.resume_reading()
+
+    def _fail(self, code: CloseCode, why: str) -> None:
+        self.conn.fail(code, why)
+        self.handle_parser_exception()
 
     def _count_frame(self) -> None:
         self._flooded = self._frames_left.wait_s(self.loop.time()) > 0
@@ -160,4 +164,7 @@ def _why_no_socket(problem: Exception) -> ServiceError:
 
 def _no_socket(problem: BaseException) -> InvalidRequest:
     """In the library's words, which repeat a header of any length."""
-    return InvalidRequest(f"this opens no WebSocket: {shortened(str(problem), _LONGEST)}")
+    error = InvalidRequest(f"this opens no WebSocket: {shortened(str(problem), _LONGEST)}")
+    if isinstance(problem, InvalidHeader) and problem.name == _VERSION:
+        error.headers = ((_VERSION, "13"),)  # RFC 6455 §4.4
+    return error

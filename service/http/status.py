@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from service.catalogue import Models
 from service.errors import NotReady, UnknownModel
@@ -12,9 +13,10 @@ from service.http import record
 from service.http.answers import unless_gone
 from service.http.cards import Attestation, Card, Cards, Health
 from service.http.described import BUSY, RETRY_AFTER, TEXT, ErrorBody, Responses, fails
+from service.http.methods import Routes
 from service.models import ServedModel
 
-router = APIRouter(tags=["service"])
+router = Routes(tags=["service"])
 
 
 _UNREADY: Responses = {
@@ -36,7 +38,6 @@ _UNHEALTHY: Responses = {
 _ASK_AGAIN = {"Retry-After": str(NotReady.retry_after_s)}
 
 
-@router.head("/livez", response_class=PlainTextResponse, responses=_UNREADY)
 @router.get("/livez", response_class=PlainTextResponse, responses=_UNREADY)
 async def livez(request: Request) -> PlainTextResponse:
     """200 while the process answers and no model is stuck in a run, else 503: restart it."""
@@ -47,7 +48,6 @@ async def livez(request: Request) -> PlainTextResponse:
     return PlainTextResponse(f"stuck: {', '.join(stuck)}", status_code=503, headers=_ASK_AGAIN)
 
 
-@router.head("/readyz", response_class=PlainTextResponse, responses=_UNREADY)
 @router.get("/readyz", response_class=PlainTextResponse, responses=_UNREADY)
 async def readyz(request: Request) -> PlainTextResponse:
     """200 once models have replayed their golden vectors here and agreed, else 503: at least one,
@@ -62,7 +62,6 @@ async def readyz(request: Request) -> PlainTextResponse:
     return PlainTextResponse(f"not ready{also}", status_code=503, headers=_ASK_AGAIN)
 
 
-@router.head("/health", response_model=Health, responses=_UNHEALTHY)
 @router.get("/health", response_model=Health, responses=_UNHEALTHY)
 async def health(request: Request) -> JSONResponse:
     """Each model's verdict, with the status of `/readyz`."""
@@ -78,9 +77,9 @@ async def health(request: Request) -> JSONResponse:
 
 @router.get("/metrics", response_class=PlainTextResponse)
 async def metrics(request: Request) -> Response:
-    """Prometheus text format."""
+    """Prometheus text format, in the version that every reader of it takes."""
     content = generate_latest(request.app.state.metrics.registry)
-    return Response(content, media_type=CONTENT_TYPE_LATEST)
+    return Response(content, media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
 @router.get("/v1/models", response_model=Cards)

@@ -5,6 +5,7 @@ Who is offered one may ignore it (RFC 9110 §7.8). httptools, though, takes all 
 head for the other protocol's, the body among it.
 """
 
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 from httptools import HttpParserUpgrade, HttpRequestParser
@@ -17,6 +18,17 @@ class Head(Protocol):
     headers: list[tuple[bytes, bytes]]
 
     def _should_upgrade(self) -> bool: ...
+
+
+def upgrade_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes | None:
+    """The protocol that is offered for this connection, if one is. Lines of one name are one list
+    (RFC 9110 §5.3)."""
+    given = {
+        wanted: b",".join(value for name, value in headers if name == wanted).lower()
+        for wanted in (b"connection", b"upgrade")
+    }
+    options = [option.strip() for option in given[b"connection"].split(b",")]
+    return given[b"upgrade"] or None if b"upgrade" in options else None
 
 
 class RequestParser:

@@ -52,6 +52,7 @@ def to_pdf(lines: Sequence[Strokes], layout: Layout, title: str = "") -> bytes:
             "Type": "/Page",
             "Parent": document.pages.reference,
             "MediaBox": pydyf.Array([round(length, 3) for length in size]),
+            "Resources": pydyf.Dictionary(),
             "Contents": content.reference,
             **({"UserUnit": unit} if unit > 1 else {}),
         }))  # fmt: skip

@@ -5,7 +5,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from fastapi.responses import JSONResponse, Response
 
 from contract.ink import StyleEntry
@@ -14,6 +14,7 @@ from service.errors import InvalidRequest, UnknownModel, UnknownStyle, shown
 from service.http import record
 from service.http.answers import unless_gone
 from service.http.described import BUSY, TEXT, Responses, fails
+from service.http.methods import Routes
 from service.ink import hands
 from service.ink.best import Judge, only_judge
 from service.ink.described import Made, StoredList
@@ -22,7 +23,7 @@ from service.ink.measure import Measures
 from service.ink.model import InkModel
 from service.ink.schemas import HandwritingRequest, StyleRequest
 
-router = APIRouter(tags=["handwriting"])
+router = Routes(tags=["handwriting"])
 
 _PREVIEW_TEXT, _KEPT = "an even keel", "max-age=3600"
 _PREVIEW_SEED, _PREVIEW_DRAWS = 1, 4

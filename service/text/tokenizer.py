@@ -4,7 +4,6 @@ scores, in the words of vLLM.
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter
 from pydantic import Field
 
 from contract.alphabets import START_TOKEN
@@ -12,10 +11,11 @@ from service.errors import InvalidRequest
 from service.http import record
 from service.http.described import fails
 from service.http.fields import RequestBody, Text
+from service.http.methods import Routes
 from service.text.described import Detokenized, TokenizerInfo, Tokens
 from service.text.schemas import Token
 
-router = APIRouter(tags=["text"])
+router = Routes(tags=["text"])
 
 
 class TokenizeRequest(RequestBody):

@@ -41,7 +41,7 @@ _API = Path(__file__).parents[3] / "docs" / "api.md"
     ("error", "headers"),
     [
         (RequestTimeout("late"), {"connection": "close"}),  # more of the body may be on its way
-        (Unauthorized("who?"), {"www-authenticate": "Bearer"}),
+        (Unauthorized("who?"), {"www-authenticate": 'Bearer realm="evenkeel"'}),
         (NotReady("soon"), {"retry-after": str(NotReady.retry_after_s)}),
         (InvalidRequest("no"), {}),
     ],

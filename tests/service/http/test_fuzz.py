@@ -196,11 +196,10 @@ def test_any_frames(
             assert opcode == 10  # a ping was answered
 
 
-def test_a_text_that_is_no_text_is_refused_as_bytes_are(wire: str) -> None:
-    for wrong in (_frame(1, b"\xff"), _frame(2, b"{}")):
-        (_, told), (_, closed) = _exchange(wire, [wrong], waits=True)
-        assert json.loads(told)["error"]["type"] == "invalid_request_error"
-        assert closed[:2] == struct.pack(">H", 1008)
+def test_bytes_that_open_no_session_are_refused(wire: str) -> None:
+    (_, told), (_, closed) = _exchange(wire, [_frame(2, b"{}")], waits=True)
+    assert json.loads(told)["error"]["type"] == "invalid_request_error"
+    assert closed[:2] == struct.pack(">H", 1008)
 
 
 def _exchange(wire: str, frames: list[bytes], waits: bool) -> list[tuple[int, bytes]]:

@@ -86,7 +86,7 @@ def test_every_route_wants_a_key_but_the_page_and_the_probes(locked: Service, ri
             assert answer.status_code == 200, path
             continue
         assert answer.status_code == 401, path
-        assert answer.headers["www-authenticate"] == "Bearer"
+        assert answer.headers["www-authenticate"] == 'Bearer realm="evenkeel"'
         if method != "head":
             assert answer.json()["error"]["code"] == "invalid_api_key"
 

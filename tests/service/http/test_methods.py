@@ -1,6 +1,7 @@
 """A wrong method is told the right ones, a wrong path where to go, and a body without a type what
 to say about itself."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -8,16 +9,23 @@ import pytest
 from starlette.testclient import TestClient, WebSocketDenialResponse
 
 from service.app import create_app
+from service.http import page
 from tests.service.serving import Service, settings
 from tests.service.writing import InkService
 
-_ASKED_BY_HEAD = ("/", "/docs", "/livez", "/readyz", "/health")
+_GOT = (
+    *("/", "/docs", "/static/page.js", "/openapi.json", "/asyncapi.json", "/livez", "/readyz"),
+    *("/health", "/metrics", "/v1/models", "/v1/models/letters", "/v1/models/none", "/v1/online"),
+    *("/v1/styles", "/v1/styles/upright/preview.svg", "/tokenizer_info"),
+)
 
 
-@pytest.mark.parametrize("path", _ASKED_BY_HEAD)
-def test_head_is_get_without_the_body(scan: Service, path: str) -> None:
-    got, asked = scan.client.get(path), scan.client.head(path)
-    assert asked.status_code == got.status_code == 200
+@pytest.mark.parametrize("path", _GOT)
+def test_head_is_get_without_the_body(ink: InkService, path: str) -> None:
+    """Wherever there is something to get (RFC 9110 §9.1)."""
+    got, asked = ink.client.get(path), ink.client.head(path)
+    assert asked.status_code == got.status_code != 405
+    assert asked.headers.keys() == got.headers.keys()
     assert asked.headers["content-type"] == got.headers["content-type"]
 
 
@@ -29,25 +37,42 @@ def test_a_page_that_is_had_already_is_not_sent_again(scan: Service) -> None:
         assert again.headers["cache-control"] == had.headers["cache-control"] == "no-cache"
 
 
+def test_a_file_that_differs_has_another_tag_whatever_its_time(
+    scan: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Images that can be built again byte for byte give all files one time (RFC 9110 §8.8.1)."""
+    tags = set()
+    for content in ("old", "new"):
+        (tmp_path / content).mkdir()
+        (tmp_path / content / "page.js").write_text(content)
+        os.utime(tmp_path / content / "page.js", (0, 0))
+        monkeypatch.setattr(page._FILES, "all_directories", [tmp_path / content])
+        for had in tags:
+            again = scan.client.get("/static/page.js", headers={"If-None-Match": had})
+            assert (again.status_code, again.text) == (200, content)
+        tags.add(scan.client.get("/static/page.js").headers["etag"])
+    assert len(tags) == 2
+
+
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
     [
         ("GET", "/v1/completions", "POST"),
         ("GET", "/v1/chat/completions", "POST"),
-        ("DELETE", "/v1/models", "GET"),
-        ("PUT", "/v1/models/letters", "GET"),
+        ("DELETE", "/v1/models", "GET, HEAD"),
+        ("PUT", "/v1/models/letters", "GET, HEAD"),
         ("GET", "/v1/models/letters/attest", "POST"),
-        ("PUT", "/v1/styles", "GET, POST"),
-        ("POST", "/v1/styles/upright/preview.svg", "GET"),
+        ("PUT", "/v1/styles", "GET, HEAD, POST"),
+        ("POST", "/v1/styles/upright/preview.svg", "GET, HEAD"),
         ("HEAD", "/v1/handwriting", "POST"),
         ("POST", "/livez", "GET, HEAD"),
         ("DELETE", "/readyz", "GET, HEAD"),
         ("PATCH", "/health", "GET, HEAD"),
-        ("POST", "/metrics", "GET"),
+        ("POST", "/metrics", "GET, HEAD"),
         ("POST", "/", "GET, HEAD"),
         ("POST", "/openapi.json", "GET, HEAD"),
         ("POST", "/static/index.html", "GET, HEAD"),
-        ("POST", "/tokenizer_info", "GET"),
+        ("POST", "/tokenizer_info", "GET, HEAD"),
         ("GET", "/tokenize", "POST"),
         ("OPTIONS", "/detokenize", "POST"),
     ],

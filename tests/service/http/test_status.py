@@ -60,7 +60,7 @@ def test_an_unknown_model_is_a_404(service: Service) -> None:
 def test_metrics_are_in_prometheus_text_format(service: Service) -> None:
     service.complete(max_tokens=1)
     answer = service.client.get("/metrics")
-    assert answer.headers["content-type"].startswith("text/plain; version=")
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     for line in (
         'evenkeel_requests_running{model="letters"} 0.0',
         'evenkeel_requests_waiting{model="letters"} 0.0',

@@ -92,6 +92,8 @@ def test_the_pages_of_a_pdf_are_those_that_its_tree_lists_and_each_tells_the_tre
     drawn = [re.findall(rb"/Contents (\d+) 0 R", objects[number]) for number in pages]
     assert all(b"stream" in objects[content] for (content,) in drawn)
     assert len({content for (content,) in drawn}) == len(pages)
+    # Which a page must have, if only none (PDF 1.7, 7.7.3.3).
+    assert all(b"/Resources <<>>" in objects[number] for number in pages)
 
 
 @pytest.mark.parametrize("thinning", [0.0, 0.8])
