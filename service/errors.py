@@ -75,9 +75,8 @@ class InvalidRequest(ServiceError):
 class Unauthorized(ServiceError):
     status = 401
     code = "invalid_api_key"
-    headers = (
-        ("WWW-Authenticate", 'Bearer realm="evenkeel"'),
-    )  # RFC 6750 wants one parameter at least
+    # RFC 6750 wants one parameter at least.
+    headers = (("WWW-Authenticate", 'Bearer realm="evenkeel"'),)
 
 
 class Forbidden(ServiceError):
