@@ -44,6 +44,10 @@ function baseline(strokes) {
   );
 }
 
+/** The stroke without points that repeat the one before, as those of a pen that rests do. */
+const withoutRests = (stroke) =>
+  stroke.filter(([x, y], i) => i === 0 || x !== stroke[i - 1][0] || y !== stroke[i - 1][1]);
+
 /** The stroke with one point at most for each `least` of its path; its ends stay. */
 function withoutPauses(stroke, least) {
   let path = 0;
@@ -100,7 +104,9 @@ function measure(strokes, text) {
  * leaves the paper. Throws a `Refusal` for ink that cannot be the text: none, or far too little.
  */
 export function offsetsOf(strokes, text) {
-  const paths = strokes.filter((stroke) => stroke.length).map((stroke) => stroke.map(([x, y]) => [x, -y]));
+  const paths = strokes
+    .filter((stroke) => stroke.length)
+    .map((stroke) => withoutRests(stroke).map(([x, y]) => [x, -y]));
   if (!paths.length || Math.max(...extent(paths.flat())) < LEAST_PX) {
     throw new Refusal("style.strokes has no line in it", "style");
   }

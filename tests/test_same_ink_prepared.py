@@ -1,7 +1,8 @@
 """Ink that the service reads is prepared as ink that was trained on: one code, one result.
 
 A caller is a source of one line. So a line prepared alone for training and the same strokes sent
-by a caller are the same offsets, and how a caller's page is turned or scaled is no part of a hand.
+by a caller are the same offsets, unless the pen rests in them, and how a caller's page is turned or
+scaled is no part of a hand.
 """
 
 from functools import cache

@@ -8,14 +8,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from export.results import machine, write_json
 from lab.legibility import held_out
 from lab.legibility.reading import Errors, figures
 from lab.reading.readers import Reader, read_strokes, reader_of
 from lab.reading.report import judge
 from lab.reading.shown import named
+from service.ink.upright import upright
 from service.reader.lines import lines_of
 from training.ink.corpus import is_held_out
 from training.ink.line import Line, Tally, counted
@@ -57,7 +56,8 @@ def held_out_texts(lines: Iterable[Line]) -> list[Line]:
 
 def measure(reader: Reader, texts: Sequence[Line]) -> dict[str, Any]:
     """Read, print, and say what came out. Raises `ValueError` where no text has several lines."""
-    inks = [[s.astype(np.float64) for s in text.strokes if len(s)] for text in texts]
+    # As a caller sends them, y down.
+    inks = [upright([(s * (1.0, -1.0)).tolist() for s in t.strokes if len(s)]) for t in texts]
     pages = [lines_of(ink) for ink in inks]
     several = [len(page) > 1 for page in pages]
     if not any(several):

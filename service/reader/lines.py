@@ -139,7 +139,8 @@ def _is_part(above: _Line, below: _Line) -> bool:
 
 def _is_bar(ink: Points) -> bool:
     """Whether the pen went straight where it wrote: nobody writes a letter so."""
-    wide = _WIDTH * len(np.unique(ink[:, 0] // _WIDTH))
+    along = ink[:, 0] - ink[:, 0].min()  # or it would depend on where on the page it is
+    wide = _WIDTH * len(np.unique(along // _WIDTH))
     return len(ink) * _SAMPLE < _STRAIGHT * wide
 
 

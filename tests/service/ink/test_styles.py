@@ -140,6 +140,13 @@ def test_a_page_twice_as_large_shows_the_same_hand(ink: InkService) -> None:
     )
 
 
+def test_a_pen_that_rests_on_the_paper_shows_the_same_hand(ink: InkService) -> None:
+    rested = _strokes()
+    rested["strokes"] = [[*[s[0]] * 20, *s, *[s[-1]] * 90] for s in rested["strokes"]]
+    made, usual = (ink.client.post("/v1/styles", json=own).json() for own in (rested, _strokes()))
+    assert made == usual
+
+
 def test_spaces_around_the_text_of_strokes_say_nothing(ink: InkService) -> None:
     spaced = _strokes() | {"text": "  mmm \n mmm  mmm "}
     assert ink.strokes(**_BODY, style=spaced) == ink.strokes(**_BODY, style=_strokes())

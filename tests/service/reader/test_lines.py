@@ -211,6 +211,17 @@ def test_an_accent_belongs_to_the_letter_below_it() -> None:
     assert _parts([*first, *second, accent]) == [len(first), len(second) + 1]
 
 
+def test_where_on_the_page_ink_stands_does_not_matter() -> None:
+    """A wave below words is a line or a bar, and nearly the other, wherever all of it stands."""
+    (words,) = _page(_SAID[0])
+    below = 3 * _HEIGHT
+    for wide in range(20, 60, 8):
+        wave = [[x, below + 4 * (x // 4 % 2)] for x in range(0, wide, 4)]
+        ink = [*words, wave]
+        moved = [[[[x + by, y] for x, y in stroke] for stroke in ink] for by in range(30)]
+        assert len({tuple(_parts(page)) for page in moved}) == 1
+
+
 @pytest.mark.parametrize("factor", [1e-4, 1.0, 1e4])
 def test_any_unit_will_do(factor: float) -> None:
     page = _page(*_SAID)

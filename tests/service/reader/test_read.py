@@ -62,6 +62,16 @@ def test_where_a_line_is_and_how_large_changes_nothing(reader: ReaderService) ->
     assert reader.read(strokes=moved)["text"] == reader.read(strokes=_INK)["text"]
 
 
+def test_a_pen_that_rests_on_the_paper_changes_nothing_that_is_read(reader: ReaderService) -> None:
+    """Many tablets tell where it is again and again, however long it stays there."""
+    rested = [[*[stroke[0]] * 3, *stroke, *[stroke[-1]] * 9] for stroke in _INK]
+    rested[-1] += [_INK[-1][-1]] * 500
+    for place in ({}, {"line_height": 64, "origin": [40, 90]}):
+        told, expected = (reader.read(strokes=ink, **place) for ink in (rested, _INK))
+        assert told["characters"] == expected["characters"]
+        assert told["usage"] == expected["usage"]
+
+
 def test_where_ink_stands_on_its_line_is_told_by_the_origin(reader: ReaderService) -> None:
     def told(strokes: Strokes, x: float, y: float) -> list[dict]:
         return reader.read(strokes=strokes, line_height=64, origin=[x, y])["characters"]
