@@ -81,7 +81,8 @@ class ServedModel:
     @property
     def problem(self) -> str | None:
         """Why it does not serve; None while it does, and while it is about to prove itself."""
-        if self.engine.ready or not self.engine.attested.is_set():
+        # In this order: its thread makes it ready first, and may do both between the two looks.
+        if not self.engine.attested.is_set() or self.engine.ready:
             return None
         if self.verdict is None:
             return "its golden vectors could not be replayed; the log says why"
@@ -108,9 +109,8 @@ class ServedModel:
         )
 
     def health(self) -> dict[str, Any]:
-        """The entry of `/health`."""
+        """What its entry of `/health` has besides its state."""
         return {
-            "ready": self.engine.ready,
             "stalled_s": round(self.engine.stalled_s, 3),
             "threads": self.engine.threads,
             "unproved": self.doubt,

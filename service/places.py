@@ -54,7 +54,8 @@ class Place:
 
     def health(self) -> dict[str, Any]:
         """The entry of `/health`."""
-        facts = {"ready": self.state == "ready", "state": self.state, "failed": self.problem}
+        state = self.state  # at one look: it may change before another
+        facts = {"ready": state == "ready", "state": state, "failed": self.problem}
         return facts | ({} if self.model is None else self.model.health())
 
 

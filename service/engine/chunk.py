@@ -47,11 +47,12 @@ class Chunks:
                 job.anchor(runner.read(slot))
         row = self._slots.row(slots)
         outputs, run_s = self._compute(slots, jobs, row, steps, filtered=filtered)
-        for column, (slot, ticket) in enumerate(zip(slots, tickets, strict=True)):
-            if placed.get(slot) is not ticket:
-                continue  # the run was stuck, and the service has ended it meanwhile
-            ticket.ran = ticket.served = True
-            self._hand_out(slot, ticket, {n: array[:, column] for n, array in outputs.items()})
+        with self._slots.handing_out:
+            for column, (slot, ticket) in enumerate(zip(slots, tickets, strict=True)):
+                if placed.get(slot) is not ticket:
+                    continue  # the run was stuck, and the service has ended it meanwhile
+                ticket.ran = ticket.served = True
+                self._hand_out(slot, ticket, {n: array[:, column] for n, array in outputs.items()})
         return run_s
 
     def run_alone(self, job: GivenSteps) -> None:

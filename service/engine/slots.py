@@ -2,6 +2,7 @@
 two chunks.
 """
 
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -22,6 +23,7 @@ class Slots:
     def __init__(self, runner: Runner, metrics: EngineMetrics, slice_s: float) -> None:
         self.runner = runner
         self.schedule = Schedule(runner.width, slice_s)
+        self.handing_out = threading.Lock()  # no job ends for another reason meanwhile
         self._metrics = metrics
         self._rows: dict[tuple[int, ...], Arrays] = {}  # row inputs of slots, until jobs change
 
@@ -85,17 +87,18 @@ class Slots:
 
     def end_all(self, error: ServiceError, *, states_known: bool) -> None:
         """End whoever runs or waits, with its state where that is known."""
-        for slot, ticket in list(self.schedule.slots.items()):
-            if states_known:
-                with suppress(Exception):  # of a device that is lost nobody has them
-                    self.park(slot)
-                    continue
-            ticket.job.fail(error)
-        for ticket in self.schedule.waiting:
-            ticket.end(error)
-        self.schedule.slots.clear()
-        self.schedule.waiting.clear()
-        self._count()
+        with self.handing_out:
+            for slot, ticket in list(self.schedule.slots.items()):
+                if states_known:
+                    with suppress(Exception):  # of a device that is lost nobody has them
+                        self.park(slot)
+                        continue
+                ticket.job.fail(error)
+            for ticket in self.schedule.waiting:
+                ticket.end(error)
+            self.schedule.slots.clear()
+            self.schedule.waiting.clear()
+            self._count()
 
     def _clear(self, now_s: float) -> None:
         for slot, ticket in list(self.schedule.slots.items()):

@@ -66,11 +66,12 @@ async def readyz(request: Request) -> PlainTextResponse:
 async def health(request: Request) -> JSONResponse:
     """Each model's verdict, with the status of `/readyz`."""
     models: Models = request.app.state.models
+    ready = models.ready  # at one look: it may change before another
     content = {
-        "status": "ok" if models.ready else "not ready",
+        "status": "ok" if ready else "not ready",
         "models": {name: place.health() for name, place in models.places.named.items()},
     }
-    if models.ready:
+    if ready:
         return JSONResponse(content)
     return JSONResponse(content, status_code=503, headers=_ASK_AGAIN)
 

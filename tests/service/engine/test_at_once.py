@@ -225,3 +225,28 @@ def test_nothing_is_queued_at_an_engine_that_was_given_up(monkeypatch: pytest.Mo
     with pytest.raises(NotReady):
         engine.submit([_waiting().job])
     go_on.set()
+
+
+def test_nothing_comes_after_the_end_of_a_job_that_is_given_up_as_it_is_handed_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A run that took as long as the patience lasts may end just then."""
+    lock, call = WatchedLock(), Call()
+    monkeypatch.setattr("service.engine.engine._PATIENCE_S", 0.0)
+    engine = made_engine(ScriptedRunner(b"abcdefgh"))
+    engine._slots.handing_out = lock  # type: ignore[assignment]
+    flush = call.job._flush
+
+    def meanwhile() -> None:
+        lock.beside(engine.stop)
+        flush()
+
+    monkeypatch.setattr(call.job, "_flush", meanwhile)
+    engine.start()
+    assert eventually(lambda: engine.ready)
+    engine.submit([call.job])
+    pieces = call.result().pieces
+    lock.join()
+    engine._thread.join(20)
+    assert call.pieces.empty()
+    assert ("".join(piece.text for piece in pieces), type(pieces[-1].error)) == ("abc", NotReady)

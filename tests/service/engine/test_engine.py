@@ -191,7 +191,8 @@ def test_a_request_cancelled_in_the_queue_never_runs() -> None:
     calls[1].job.cancelled = True
     with engine(runner) as started:
         started.submit([call.job for call in calls])
-        calls[2].result()
+        for call in calls[::2]:
+            call.result()
     assert sum(run.steps for run in runner.runs) == 20
     assert calls[1].pieces.empty()
 
