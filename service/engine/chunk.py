@@ -47,7 +47,7 @@ class Chunks:
                 job.anchor(runner.read(slot))
         row = self._slots.row(slots)
         outputs, run_s = self._compute(slots, jobs, row, steps, filtered=filtered)
-        with self._slots.handing_out:
+        with runner.turn, self._slots.handing_out:
             for column, (slot, ticket) in enumerate(zip(slots, tickets, strict=True)):
                 if placed.get(slot) is not ticket:
                     continue  # the run was stuck, and the service has ended it meanwhile

@@ -9,7 +9,8 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 
 from service.engine import terms
 from service.engine.chunk import Chunks
@@ -71,6 +72,7 @@ class Engine:
         self._failures = 0  # runs that failed since the last that did not
         self._taken = True  # whether the event loop has taken all that the last chunk put out
         self._waited_s = 0.0  # for the event loop to take that, before the present chunk
+        self._news = False  # whether something has changed since its thread's last look
         self._idle = False  # its thread sleeps, and touches nothing until it has the lock
         self._failed: Exception | None = None  # what a run on another thread ended with
         self._now_again_s = 0.0  # when `run_now` may run the next job, of `time.monotonic`
@@ -88,7 +90,7 @@ class Engine:
         with self._wake:
             self._stopping = True
             self._patient_until_s = min(self._patient_until_s, time.monotonic() + _PATIENCE_S)
-            self._wake.notify()
+            self._tell_thread()
 
     def stop(self) -> None:
         """End every job with an error and wait for the thread; a run that is stuck is given up."""
@@ -102,7 +104,12 @@ class Engine:
     def wake(self) -> None:
         """Have the thread look at its jobs again: one was cancelled, paused or resumed."""
         with self._wake:
-            self._wake.notify()
+            self._tell_thread()
+
+    def _tell_thread(self) -> None:
+        """There is something for the thread to look at; `_wake` is held."""
+        self._news = True
+        self._wake.notify()
 
     def _see_taken(self) -> None:
         """What the last chunk put out has been taken: called back by the job's `then`."""
@@ -139,7 +146,7 @@ class Engine:
             schedule = self._slots.schedule
             schedule.add(jobs, asked)
             self._metrics.waiting.set(len(schedule.waiting))
-            self._wake.notify()
+            self._tell_thread()
 
     def refusal(self, steps: int) -> Overloaded | None:
         """The `Overloaded` that `submit` would raise for a job of at least so many steps; None if
@@ -155,29 +162,26 @@ class Engine:
         Handing it to the engine's thread and back takes as long as a step. Of the time of this
         thread no more than two thirds are taken. Raises `EngineFault`.
         """
-        if not self._wake.acquire(blocking=False):
-            return False
-        try:
+        with _at_once(self._slots.runner.turn) as free, _at_once(self._wake) as at_rest:
             now_s = time.monotonic()
-            if not self._may_run_now(job, now_s):
+            if not (free and at_rest and self._may_run_now(job, now_s)):
                 return False
-            self._chunks.run_alone(job)
+            try:
+                self._chunks.run_alone(job)
+            except Exception as error:
+                self._failed = error  # its own thread will find another runner
+                self._tell_thread()
+                raise _fault(error) from error
             self._failures = 0
             ended_s = time.monotonic()
             self._now_again_s = ended_s + (ended_s - now_s) / 2
             return True
-        except Exception as error:
-            self._failed = error  # its own thread will find another runner
-            self._wake.notify()
-            raise _fault(error) from error
-        finally:
-            self._wake.release()
 
     def _may_run_now(self, job: GivenSteps, now_s: float) -> bool:
         if not (self.ready and self._idle) or self._stopping or self._failed is not None:
             return False
         due = self._now_again_s <= now_s < terms.current().deadline_s
-        if self._slots.schedule.waiting or not due or self._slots.runner.taken:
+        if self._slots.schedule.waiting or not due:
             return False
         steps = job.steps_wanted()
         step_s = self._pace.step_s(1, filtered=job.filtered)
@@ -216,22 +220,23 @@ class Engine:
             began_s = time.perf_counter()
             self._wake.wait_for(lambda: self._taken or self._stopping, _LOOK_S)
             self._waited_s = time.perf_counter() - began_s
-            while not self._stopping:
-                now_s = time.monotonic()
-                if self._failed is not None:
-                    self._working_since_s = now_s
-                    return True
-                self._slots.tend(now_s)
-                if schedule.slots:
+        while True:
+            with self._slots.runner.turn, self._wake:
+                if self._stopping:
+                    return False
+                self._news, now_s = False, time.monotonic()
+                if self._failed is None:
+                    self._slots.tend(now_s)
+                if schedule.slots or self._failed is not None:
                     self._working_since_s = now_s
                     self._share.acquire()
                     return True
                 self._share.release()
                 self._working_since_s = None
+            with self._wake:
                 self._idle = True
-                self._wake.wait(_LOOK_S if schedule.waiting else None)
+                self._wake.wait_for(lambda: self._news, _LOOK_S if schedule.waiting else None)
                 self._idle = False
-            return False
 
     def _run_chunk(self) -> None:
         """One chunk of every row."""
@@ -276,7 +281,7 @@ class Engine:
         except Exception:  # its folder may hold something else by now
             log.exception("%s has no other runner, and keeps the one whose run failed", self.name)
             runner = self._slots.runner
-        with self._wake:  # who asks meanwhile counts nobody twice
+        with self._slots.runner.turn, self._wake:  # who asks meanwhile counts nobody twice
             self._slots.move_to(runner)
         self.ready = self._attest(runner)
         if not self.ready:
@@ -290,8 +295,19 @@ class Engine:
             log.error(what, self._thread.name, exc_info=error)
 
     def _end_all(self, error: ServiceError, *, states_known: bool = True) -> None:
-        with self._wake:
+        with self._slots.runner.turn if states_known else nullcontext(), self._wake:
             self._slots.end_all(error, states_known=states_known)
+
+
+@contextmanager
+def _at_once(lock: "threading.RLock | threading.Condition") -> Iterator[bool]:
+    """Have a lock if it can be had without waiting; whether it could."""
+    had = lock.acquire(blocking=False)
+    try:
+        yield had
+    finally:
+        if had:
+            lock.release()
 
 
 def _fault(error: Exception) -> EngineFault:

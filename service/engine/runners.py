@@ -7,7 +7,7 @@ B rows that run, W slots.
 import logging
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from itertools import count
 from typing import Protocol
 
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 # Who may ask a GPU for anything. The first runs of a session are captured as CUDA graphs, and a
 # capture fails if any thread of the process allocates or waits meanwhile: models take turns.
-_GPU = threading.Lock()
+_GPU = threading.RLock()
 # Steps that share a copy each way: one alone, as over a WebSocket, and as many as a first chunk and
 # any other have, unless told otherwise. What is copied does not shrink with fewer steps.
 _STRETCHES = (1, 8, 32)
@@ -39,19 +39,19 @@ def make_runner(artifact: Artifact, runtime: Runtime) -> "Runner":
 
 class Runner(Protocol):
     """Slots that hold state, and a way to move them on. `parts` are those that compute, each of
-    which has to prove itself: a runner is its own only one, if it is not made of several."""
+    which has to prove itself: a runner is its own only one, if it is not made of several.
+
+    Whatever it is asked for takes its `turn`, and so may wait until another model has run. Who
+    holds another lock meanwhile has taken the turn before that.
+    """
 
     width: int
+    turn: threading.RLock
     divides: bool  # whether some slots may run without the others
 
     @property
     def threads(self) -> int:
         """Of its runs at present."""
-        ...
-
-    @property
-    def taken(self) -> bool:
-        """Whether what it runs on is another model's for now, so that a run would wait."""
         ...
 
     @property
@@ -98,10 +98,11 @@ def given_up(runner: Runner, after_s: float) -> Iterator[None]:
 class ScanRunner:
     """A chunk is one call of the sequence graph, over just the rows that run."""
 
-    divides, taken = True, False
+    divides = True
 
     def __init__(self, artifact: Artifact, runtime: Runtime) -> None:
         self.width, self.threads = runtime.slots, runtime.threads
+        self.turn = threading.RLock()
         ports = artifact.manifest.ports
         graphs = artifact.manifest.graphs.scan
         self._plain = self._filtered = runtime.session(artifact, graphs.plain)
@@ -160,15 +161,9 @@ class SlotRunner:
 
     def __init__(self, artifact: Artifact, runtime: Runtime) -> None:
         self.width, self.threads = runtime.slots, runtime.threads
-        self._turn: AbstractContextManager[object] = nullcontext()
-        if runtime.provider == "cuda":
-            self._turn = _GPU
-        with self._turn:
+        self.turn = _GPU if runtime.provider == "cuda" else threading.RLock()
+        with self.turn:
             self._prepare(artifact, runtime)
-
-    @property
-    def taken(self) -> bool:
-        return self._turn is _GPU and _GPU.locked()
 
     def _prepare(self, artifact: Artifact, runtime: Runtime) -> None:
         ports, device = artifact.manifest.ports, runtime.provider
@@ -198,7 +193,7 @@ class SlotRunner:
         return (self,)
 
     def load(self, slot: int, state: Arrays) -> None:
-        with self._turn:
+        with self.turn:
             bundle = self._state[self._side]
             bundle.fetch()
             for name, array in bundle.host.items():
@@ -206,13 +201,13 @@ class SlotRunner:
             bundle.send()
 
     def read(self, slot: int) -> Arrays:
-        with self._turn:
+        with self.turn:
             bundle = self._state[self._side]
             bundle.fetch()
             return {name: array[0, slot].copy() for name, array in bundle.host.items()}
 
     def run(self, slots: Sequence[int], steps: Arrays, row: Arrays, *, filtered: bool) -> Arrays:
-        with self._turn:
+        with self.turn:
             return self._run(slots, steps, row, filtered)
 
     def _run(self, slots: Sequence[int], steps: Arrays, row: Arrays, filtered: bool) -> Arrays:

@@ -17,7 +17,7 @@ class SharingRunner:
     """Runs with few threads while the cores are oversubscribed, otherwise with as many as are
     preferred. On the CPU the bits are the same whatever the threads."""
 
-    divides, taken = True, False
+    divides = True
 
     def __init__(
         self, few: ScanRunner, many: ScanRunner, share: CoreShare, preference: Preference | None
@@ -28,7 +28,7 @@ class SharingRunner:
         self._share, self._preference = share, preference
         self.width = many.width
         self.parts: Sequence[Runner] = (many, few)
-        self.load, self.read = many.load, many.read
+        self.turn, self.load, self.read = many.turn, many.load, many.read
 
     @property
     def threads(self) -> int:

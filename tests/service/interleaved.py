@@ -2,8 +2,9 @@
 the lock tells that somebody found it taken. And an event loop that others wake."""
 
 from asyncio import AbstractEventLoop
-from collections.abc import Callable
-from threading import Condition, Event, Thread
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Condition, Event, RLock, Thread
 from typing import Any
 
 _PATIENCE_S = 20.0  # only what is wrong takes as long
@@ -55,6 +56,50 @@ class WatchedLock(Condition):
         assert self._second is not None
         self._second.join(_PATIENCE_S)
         assert not self._second.is_alive()
+
+
+class WatchedTurn:
+    """In the place of a runner's turn; `wanted` is set once somebody finds it taken."""
+
+    def __init__(self) -> None:
+        self.wanted = Event()
+        self._lock = RLock()
+
+    def acquire(self, blocking: bool = True) -> bool:
+        if self._lock.acquire(blocking=False):
+            return True
+        if blocking:
+            self.wanted.set()
+        return self._lock.acquire(blocking)
+
+    def release(self) -> None:
+        self._lock.release()
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+@contextmanager
+def another_has(turn: Any) -> Iterator[None]:
+    """Another thread has a runner's turn meanwhile, as another model on its GPU would."""
+    has, gives = Event(), Event()
+
+    def hold() -> None:
+        with turn:
+            has.set()
+            gives.wait(_PATIENCE_S)
+
+    thread = Thread(target=hold, daemon=True)
+    thread.start()
+    _await(has)
+    try:
+        yield
+    finally:
+        gives.set()
+        thread.join(_PATIENCE_S)
 
 
 def _await(event: Event) -> None:

@@ -207,11 +207,11 @@ def test_models_are_listed_with_their_precision(measured: Measured) -> None:
 class Slow:
     """A runner that takes its time."""
 
-    divides, taken = False, False
+    divides = False
 
     def __init__(self, runner: Runner, pause_s: float) -> None:
         self._runner, self._pause_s = runner, pause_s
-        self.width = runner.width
+        self.width, self.turn = runner.width, runner.turn
         self.load, self.read = runner.load, runner.read
 
     def run(self, *args: Any, **options: Any) -> Arrays:

@@ -5,6 +5,7 @@ the wrong text. The state counts steps, so it tells where a request really stand
 """
 
 import queue
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -60,7 +61,7 @@ class ScriptedRunner:
         self, script: bytes, width: int = 4, during: Callable[[int], None] = lambda number: None
     ) -> None:
         self.width, self.threads = width, 1
-        self.divides, self.taken = True, False
+        self.divides, self.turn = True, threading.RLock()
         self.runs: list[Run] = []
         self._during = during
         self._byte = _drawn_by(script)

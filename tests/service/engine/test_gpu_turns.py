@@ -59,16 +59,6 @@ def test_whoever_asks_a_gpu_waits_for_its_turn(artifacts: Path, gpu: Runtime, as
         waiting.result(_LONG_S)
 
 
-@pytest.mark.parametrize(("provider", "taken"), [("cuda", True), ("cpu", False)])
-def test_a_runner_says_that_its_gpu_is_taken(
-    artifacts: Path, gpu: Runtime, provider: Any, taken: bool
-) -> None:
-    runner = SlotRunner(load_artifact(artifacts / "letters"), replace(gpu, provider=provider))
-    assert not runner.taken
-    with runners._GPU:
-        assert runner.taken == taken
-
-
 @pytest.mark.parametrize("asked", _ASKED)
 def test_nobody_waits_on_a_cpu(artifacts: Path, gpu: Runtime, asked: str) -> None:
     artifact, cpu = load_artifact(artifacts / "letters"), replace(gpu, provider="cpu")

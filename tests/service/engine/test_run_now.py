@@ -17,6 +17,7 @@ from service.engine.pace import Pace
 from service.errors import DeadlineExceeded, EngineFault
 from service.metrics import Metrics
 from tests.service.engine.scripted import SEED, Call, ScriptedRunner, engine, sleeps
+from tests.service.interleaved import another_has
 from tests.service.serving import eventually
 
 _SCRIPT = b"every byte of this text is known beforehand, so a wrong one would show"
@@ -92,9 +93,8 @@ def test_a_runner_that_would_wait_is_not_waited_for() -> None:
     runner = _Where()
     with engine(runner) as started:
         assert eventually(lambda: _rested(started, _job()))
-        runner.taken = True
-        assert not _rested(started, _job())
-        runner.taken = False
+        with another_has(runner.turn):
+            assert not _rested(started, _job())
         assert eventually(lambda: _rested(started, _job()))
 
 

@@ -142,14 +142,14 @@ def test_a_model_whose_threads_were_given_keeps_them(artifacts: Path) -> None:
     assert (shared.threads, shared._preference) == (2, None)
 
 
-def test_on_a_cpu_no_runner_waits_for_another_model_and_a_scan_may_run_in_parts(
+def test_on_a_cpu_every_runner_has_turns_of_its_own_and_a_scan_may_run_in_parts(
     artifacts: Path,
 ) -> None:
     artifact = load_artifact(artifacts / _LETTERS)
     scan, shared = ScanRunner(artifact, _TWO), sharing(artifact, _TWO, CoreBudget(2).share(2))
     slots = SlotRunner(artifact, replace(_TWO, runner="slots"))
     assert isinstance(shared, SharingRunner)
-    assert [runner.taken for runner in (scan, shared, slots)] == [False] * 3
+    assert len({id(runner.turn) for runner in (scan, shared, slots)}) == 3
     assert [runner.divides for runner in (scan, shared, slots)] == [True, True, False]
 
 
