@@ -87,8 +87,9 @@ def test_who_asks_meanwhile_is_let_in_or_refused_at_once(
         assert [call.result().text for call in calls] == [_SCRIPT[:9].decode()] * 2
 
 
-def test_a_job_that_comes_between_two_looks_is_seen() -> None:
+def test_a_job_that_comes_between_two_looks_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the look that found nothing to do and the wait for something."""
+    monkeypatch.setattr("service.engine.engine._LOOK_S", 60.0)
     call = Call(max_tokens=9)
     with engine(OnADevice()) as started:
         released = started._share.release
@@ -108,7 +109,7 @@ def test_a_service_stops_though_a_device_is_never_given_back(
 ) -> None:
     monkeypatch.setattr("service.engine.engine._PATIENCE_S", 0.1)
     held = _Held()
-    runner, call = OnADevice(during=held), Call(max_tokens=40, wants_state=True)
+    runner, call = OnADevice(during=held), Call(max_tokens=3, wants_state=True)  # a chunk
     with engine(runner) as started:
         if at == "a chunk is handed out":
             _ask(started, call)
