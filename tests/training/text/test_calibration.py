@@ -86,6 +86,20 @@ def test_a_temperature_far_from_1_is_found(runs: tuple[Path, Path], sureness: fl
     assert task.calibrate() == pytest.approx(sureness, rel=1e-3)
 
 
+@pytest.mark.parametrize(("certain_of", "temperature"), [(ord("a"), 1.0), (ord("b"), 256.0)])
+def test_a_model_without_a_doubt_is_left_so_where_it_is_right_and_else_made_to_doubt(
+    certain_of: int, temperature: float
+) -> None:
+    """As one of a high rate is; 256 is as far as it goes."""
+    task = _task(LanguageConfig(units=4, embedding=2))
+    task.validation_tokens = torch.full((200,), ord("a"), dtype=torch.uint8)
+    with torch.no_grad():
+        task.model.readout.bias[certain_of] = 1e6
+    before = task.validate()
+    assert task.calibrate() == temperature
+    assert task.validate() * temperature == pytest.approx(before)
+
+
 def test_it_is_done_once_and_told(
     corpus: Path, runs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
