@@ -27,7 +27,7 @@ from contract.golden import Arrays
 from contract.manifest import GOLDEN, MANIFEST, Finding, sha256
 from export.folders import made_whole
 from export.graph import OPSET, layer_normalizations
-from export.parity.numbers import MAX_ROUNDING_RATIO, MAX_STRUCTURE_ERROR
+from export.parity.numbers import MAX_ROUNDING_RATIO, MAX_STRUCTURE_ERROR, ratio
 from export.parity.served import differing_bytes
 from export.results import machine, write_json
 from lab.experiment import Experiment, LabTask, Named, Part
@@ -120,7 +120,7 @@ def rounding(part: Part, model: nn.Module, truth: Arrays, graph: PartGraph) -> F
     mine = _rms(graph.alone(part.inputs), truth)
     own = _rms(trained(part, model, torch.float32), truth)
     return Finding(
-        name=f"{part.name}, rounding", value=mine / own, bound=MAX_ROUNDING_RATIO,
+        name=f"{part.name}, rounding", value=ratio(mine, own), bound=MAX_ROUNDING_RATIO,
         detail=f"rms error of served float32 over training's own, {mine:.2g} over {own:.2g}",
     )  # fmt: skip
 

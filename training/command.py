@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import torch
@@ -121,6 +122,9 @@ def train_by(recipe: Recipe, options: argparse.Namespace) -> None:
     if own_gpu:
         torch.cuda.set_device(device)
     if several:
+        # Its functions have the group that is there when it is first imported, which an optimiser
+        # does, as their default, so that no group would ever end.
+        import_module("torch.distributed.nn.functional")
         with among_others():
             distributed.init_process_group("nccl" if device.startswith("cuda") else "gloo")
     try:

@@ -243,8 +243,10 @@ class Trainer:
         with self.weights.swapped_in(self.weights.best):
             temperature, loss = self.task.calibrate(), self.task.validate()
             best = self.weights.copied(self.weights.best)
-        self.weights.best = best
-        self.progress.temperature, self.progress.best_loss = temperature, loss
+        # Together: what was kept without its temperature would be calibrated once more.
+        with deferred_signals():
+            self.weights.best = best
+            self.progress.temperature, self.progress.best_loss = temperature, loss
 
     def _fraction_done(self) -> float:
         done = self.progress.update / self.total_updates

@@ -5,6 +5,7 @@ computes for a sample, in the batch it is given. Shapes: T steps, B rows.
 """
 
 import copy
+import math
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -65,8 +66,14 @@ def rounding(
     mine, *others = (float(np.sqrt((e**2).mean())) for e in errors.values())
     worst = ", ".join(f"{e.max():.2g} {name}" for name, e in errors.items())
     finding = Finding(
-        name="rounding", value=mine / min(others), bound=MAX_ROUNDING_RATIO,
+        name="rounding", value=ratio(mine, min(others)), bound=MAX_ROUNDING_RATIO,
         detail=f"rms error of served float32 over training's own; max errors {worst}",
     )  # fmt: skip
     curves = {name: e.reshape(len(e), -1).max(1) for name, e in errors.items()}
     return finding, together, curves
+
+
+def ratio(mine: float, own: float) -> float:
+    """An error of what is served over training's own, which is nothing of a network that gives its
+    bias alone; infinity where that leaves no room for any."""
+    return mine / own if own else math.inf if mine else 0.0

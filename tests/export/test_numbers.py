@@ -63,6 +63,18 @@ def test_rounding_is_compared_with_the_better_of_training_alone_and_in_a_batch(
     assert curves[f"training, batch {better}"] == pytest.approx(1e-6)
 
 
+@pytest.mark.parametrize(("off", "holds"), [(0.0, True), (1e-7, False)])
+def test_beside_training_without_any_rounding_what_is_served_may_have_none(
+    off: float, holds: bool
+) -> None:
+    """As of a network that gives nothing but its bias, whatever it reads."""
+    model = LanguageModel(LanguageConfig(cell="rnn", units=1, embedding=2))
+    of = sample(model, 6, 2, 1)
+    served = training_logits(model, of).numpy() + np.float32(off)
+    finding, _, _ = numbers.rounding(model, of, served, training_logits)
+    assert finding.holds is holds, finding
+
+
 def _logits() -> np.ndarray:
     return np.random.default_rng(0).normal(0, 2, (9, 4, 256)).astype(np.float32)
 

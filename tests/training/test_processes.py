@@ -17,6 +17,15 @@ from training import checkpoint
 from training.loop import CHECKPOINT, LOG
 
 _PATIENCE_S = 120.0
+# The names of the threads that are there after a training.
+_THREADS_AFTER = """
+import sys
+from pathlib import Path
+from export.__main__ import main
+assert main(sys.argv[1:]) == 0
+for name in Path("/proc/self/task").glob("*/comm"):
+    print(name.read_text().strip())
+"""
 _SETTINGS = (
     "model.units=16",
     "batch.rows=6",
@@ -28,21 +37,29 @@ _SETTINGS = (
 )
 
 
-def _start(folder: Path, out: str, *more: str) -> list[subprocess.Popen[str]]:
-    """Both processes of a training that goes to `out`."""
+def _asked(folder: Path, out: str, *more: str) -> list[str]:
+    """The arguments of a training that goes to `out`."""
+    asked = ["quickstart", "--device", "cpu", "--data", str(folder / "sheep.txt")]
+    for setting in (*_SETTINGS, *more):
+        asked += ["--set", setting]
+    return [*asked, "--out", str(folder / out)]
+
+
+def _places(world: int) -> list[dict[str, str]]:
+    """The environment of each of so many processes."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
-    command = [sys.executable, "-m", "training", "quickstart", "--device", "cpu"]
-    command += ["--data", str(folder / "sheep.txt"), "--out", str(folder / out)]
-    for setting in (*_SETTINGS, *more):
-        command += ["--set", setting]
-    place = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    place = {"WORLD_SIZE": str(world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    return [os.environ | place | {"RANK": str(rank)} for rank in range(world)]
+
+
+def _start(folder: Path, out: str, *more: str) -> list[subprocess.Popen[str]]:
+    """Both processes of a training that goes to `out`."""
+    command = [sys.executable, "-m", "training", *_asked(folder, out, *more)]
     return [
-        subprocess.Popen(
-            command, env=os.environ | place | {"RANK": rank}, stderr=subprocess.PIPE, text=True
-        )
-        for rank in ("0", "1")
+        subprocess.Popen(command, env=place, stderr=subprocess.PIPE, text=True)
+        for place in _places(2)
     ]
 
 
@@ -98,3 +115,15 @@ def test_a_process_whose_peer_is_killed_says_so_in_a_line(folder: Path) -> None:
     assert codes == [1, -signal.SIGKILL]
     assert "or one has ended; the same command goes on" in told
     assert "Traceback" not in told
+
+
+def test_after_a_training_of_several_nothing_of_their_group_is_at_work(folder: Path) -> None:
+    """What still lets go of a tensor while the interpreter ends aborts the process."""
+    asked = ["train", *_asked(folder, "alone", "training.epochs=0.02")]
+    (place,) = _places(1)
+    ended = subprocess.run(
+        [sys.executable, "-c", _THREADS_AFTER, *asked],
+        env=place, capture_output=True, text=True, check=True, timeout=_PATIENCE_S,
+    )  # fmt: skip
+    assert "python" in ended.stdout
+    assert "gloo" not in ended.stdout

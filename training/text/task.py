@@ -5,6 +5,7 @@ Shapes: T time, B batch, N bytes, V = 256 symbols.
 
 import math
 import random
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
@@ -129,8 +130,9 @@ class LanguageTask:
                 slope += (mean - scores.gather(1, targets.unsqueeze(1))).sum().item()
                 curvature += (p * (scores - mean).square()).sum().item()
             before = inverse
-            # From far away a step may lead too far.
-            inverse = min(max(before - slope / curvature, before / 2), before * 2)
+            # From far away a step may lead too far; that of a model without a doubt has no end.
+            step = slope / max(curvature, sys.float_info.min)
+            inverse = min(max(before - step, before / 2), before * 2)
             if abs(inverse - before) < _CLOSE * before:
                 break
         for parameter in self.model.readout.parameters():

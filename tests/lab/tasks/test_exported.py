@@ -44,6 +44,16 @@ def test_rounding_is_the_root_mean_square_over_all_outputs() -> None:
     assert export._rms(served, truth) == math.sqrt(25 / 4)
 
 
+@pytest.mark.parametrize(("off", "holds"), [(0.0, True), (1e-7, False)])
+def test_beside_training_without_any_rounding_what_is_exported_may_have_none(
+    off: float, holds: bool
+) -> None:
+    """As of a network whose units are all dead, which gives its bias."""
+    graph: Any = SimpleNamespace(alone=lambda _: {"mode": np.full(2, 1 + off)})
+    found = export.rounding(_part(), nn.Linear(1, 1), {"mode": np.ones(2)}, graph)
+    assert found.holds is holds, found
+
+
 def test_the_structure_is_as_wrong_as_its_worst_output(monkeypatch: pytest.MonkeyPatch) -> None:
     served = {"good": np.zeros(2), "bad": np.array([0.0, -0.5])}
     graph = SimpleNamespace(alone=lambda _: served)

@@ -2,6 +2,7 @@
 likeliest, once, and nothing else about them is changed."""
 
 import shutil
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from training.loop import CHECKPOINT, Trainer
 from training.recipe import read_recipe
 from training.run import carry_out
 from training.text.task import LanguageTask
+from training.weights import Weights
 
 pytestmark = pytest.mark.usefixtures("_undrawn")
 
@@ -86,6 +88,20 @@ def test_a_temperature_far_from_1_is_found(runs: tuple[Path, Path], sureness: fl
     assert task.calibrate() == pytest.approx(sureness, rel=1e-3)
 
 
+@pytest.mark.parametrize(("certain_of", "temperature"), [(ord("a"), 1.0), (ord("b"), 256.0)])
+def test_a_model_without_a_doubt_is_left_so_where_it_is_right_and_else_made_to_doubt(
+    certain_of: int, temperature: float
+) -> None:
+    """As one of a high rate is; 256 is as far as it goes."""
+    task = _task(LanguageConfig(units=4, embedding=2))
+    task.validation_tokens = torch.full((200,), ord("a"), dtype=torch.uint8)
+    with torch.no_grad():
+        task.model.readout.bias[certain_of] = 1e6
+    before = task.validate()
+    assert task.calibrate() == temperature
+    assert task.validate() * temperature == pytest.approx(before)
+
+
 def test_it_is_done_once_and_told(
     corpus: Path, runs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -110,6 +126,31 @@ def test_a_run_that_is_interrupted_before_it_is_calibrated_later(
         with pytest.raises(Interrupted):
             carry_out(_recipe(corpus), tmp_path / "cut", "cpu", Path())
     carry_out(_recipe(corpus), tmp_path / "cut", "cpu", Path())
+    first, second = tensors(runs[1]), tensors(tmp_path / "cut")
+    assert all(torch.equal(first[name], tensor) for name, tensor in second.items())
+
+
+def test_a_run_that_is_interrupted_as_it_keeps_what_is_calibrated_is_not_calibrated_twice(
+    corpus: Path, runs: tuple[Path, Path], tmp_path: Path
+) -> None:
+    calibrate, calibrated = LanguageTask.calibrate, list[float]()
+
+    def kept(weights: Weights, name: str, value: Any) -> None:
+        object.__setattr__(weights, name, value)
+        if name == "best" and calibrated:
+            signal.raise_signal(signal.SIGINT)
+
+    def note(task: LanguageTask) -> float:
+        calibrated.append(calibrate(task))
+        return calibrated[0]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LanguageTask, "calibrate", note)
+        patch.setattr(Weights, "__setattr__", kept)
+        with pytest.raises(KeyboardInterrupt):
+            carry_out(_recipe(corpus), tmp_path / "cut", "cpu", Path())
+    carry_out(_recipe(corpus), tmp_path / "cut", "cpu", Path())
+    assert _facts(tmp_path / "cut")["progress"]["temperature"] == calibrated[0]
     first, second = tensors(runs[1]), tensors(tmp_path / "cut")
     assert all(torch.equal(first[name], tensor) for name, tensor in second.items())
 
