@@ -258,7 +258,7 @@ async def _post(service: Service, path: str, content: bytes, statuses: list[int]
         {
             **{"type": "http", "method": "POST", "path": path, "query_string": b""},
             **{"scheme": "http", "client": ["::1", 1], "asgi": {"version": "3.0"}},
-            "headers": [(b"content-type", b"application/json")],
+            "headers": [(b"host", b"x"), (b"content-type", b"application/json")],
         },
         receive,
         send,

@@ -197,7 +197,10 @@ def test_who_reads_on_after_its_stream_has_paused_misses_nothing(scan: Service) 
                     await asyncio.sleep(0.001)
 
     scope = {"type": "http", "method": "POST", "path": "/v1/completions", "query_string": b""}
-    scope |= {"headers": [(b"content-type", b"application/json")], "asgi": {"version": "3.0"}}
+    scope |= {
+        "headers": [(b"host", b"x"), (b"content-type", b"application/json")],
+        "asgi": {"version": "3.0"},
+    }
     scan.client.portal.call(scan.app, scope, receive, send)
     events = contents(b"".join(told).decode())
     assert "".join(event["choices"][0]["text"] for event in events) == scan.text(**body)

@@ -18,7 +18,7 @@ _LOOKS = 16  # at an engine, which is more than any of these answers takes
 class _Proving:
     """An engine that is ready, and says so, once it has been looked at so many times."""
 
-    name, stalled_s = "letters", 0.0
+    name, stalled_s, threads = "letters", 0.0, 1
 
     def __init__(self, looks: int) -> None:
         self._left = looks

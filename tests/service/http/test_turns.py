@@ -25,7 +25,7 @@ from service.http.waits import Turns
 from tests.service.serving import Service, eventually, listening, running, settings
 
 _HELD_S = 90.0  # longer than any test is patient
-_SCOPE = {"asgi": {"version": "3.0"}, "query_string": b"", "headers": []}
+_SCOPE = {"asgi": {"version": "3.0"}, "query_string": b"", "headers": [(b"host", b"x")]}
 _BLANK = {"text": "\n" * 1500 + "a", "stream": True, "resume": True}
 _LOOK = {"width": 160, "line_height": 16, "margin": 0}
 
@@ -100,7 +100,7 @@ def test_a_session_gives_way_when_it_has_had_its_time(
 def test_a_page_of_blank_lines_with_tokens(service: Service) -> None:
     body = json.dumps({"model": "scrawl"} | _BLANK | _LOOK).encode()
     scope = {"type": "http", "method": "POST", "path": "/v1/handwriting"}
-    scope |= {"headers": [(b"content-type", b"application/json")]}
+    scope |= {"headers": [(b"host", b"x"), (b"content-type", b"application/json")]}
     waits_s = _waits(service, scope, [{"type": "http.request", "body": body, "more_body": False}])
     assert max(waits_s) < sum(waits_s) / 4
 
@@ -108,7 +108,10 @@ def test_a_page_of_blank_lines_with_tokens(service: Service) -> None:
 def test_large_bodies_that_come_together(service: Service) -> None:
     body = json.dumps({"model": "letters", "prompt": "a", "nothing": [1.5] * 100_000}).encode()
     scope = {"type": "http", "method": "POST", "path": "/v1/completions", "client": ["::1", 1]}
-    scope |= {"headers": [(b"content-type", b"application/json")], "scheme": "http"}
+    scope |= {
+        "headers": [(b"host", b"x"), (b"content-type", b"application/json")],
+        "scheme": "http",
+    }
     requests = 12
 
     async def measured() -> list[float]:

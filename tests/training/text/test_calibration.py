@@ -144,11 +144,15 @@ def test_a_run_that_is_interrupted_as_it_keeps_what_is_calibrated_is_not_calibra
         calibrated.append(calibrate(task))
         return calibrated[0]
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(LanguageTask, "calibrate", note)
-        patch.setattr(Weights, "__setattr__", kept)
-        with pytest.raises(KeyboardInterrupt):
-            carry_out(_recipe(corpus), tmp_path / "cut", "cpu", Path())
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(LanguageTask, "calibrate", note)
+            patch.setattr(Weights, "__setattr__", kept)
+            with pytest.raises(KeyboardInterrupt):
+                carry_out(_recipe(corpus), tmp_path / "cut", "cpu", Path())
+    finally:
+        signal.signal(signal.SIGINT, usual)
     carry_out(_recipe(corpus), tmp_path / "cut", "cpu", Path())
     assert _facts(tmp_path / "cut")["progress"]["temperature"] == calibrated[0]
     first, second = tensors(runs[1]), tensors(tmp_path / "cut")
