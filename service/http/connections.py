@@ -42,6 +42,7 @@ _UNREAD_BYTES = 64 * 1024
 # Chunks of a body: so many of any size, then only as many as have so many bytes each. One of a byte
 # takes as long to read as a thousand bytes.
 _FREE_CHUNKS, _LEAST_CHUNK_BYTES = 1000, 16
+_SPACE = b" \t"  # around values (RFC 9110 §5.5)
 _OF_BODIES = (b"content-length", b"transfer-encoding")
 _MOST_HEADERS = 100  # each is looked at by whatever looks for one
 _MOST_FIELDS = 100  # of a query, which the framework takes apart for every route
@@ -131,7 +132,7 @@ class HttpConnection(Watched, HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._in_head:  # a trailer must not become a header
-            super().on_header(name, value)
+            super().on_header(name, value.rstrip(_SPACE))  # before it there is none left
 
     def on_headers_complete(self) -> None:
         if self._over or self.parser.is_offer():
@@ -142,11 +143,12 @@ class HttpConnection(Watched, HttpToolsProtocol):
         if self.url.count(b"&") >= _MOST_FIELDS:
             self._refuse(HeadTooLarge(f"over {_MOST_FIELDS} fields in the query"))
             return
-        self.url = own_form(self.url, self.headers)
+        old = self.parser.get_http_version() == "1.0"
+        self.url = own_form(self.url, self.headers, old=old)
         self._in_head, self._head_bytes = False, 0
         self._chunks, self._body_bytes = 0, 0
         # HTTP/1.0 has one answer to a request, and would take `100 Continue` for it.
-        self.expect_100_continue &= self.parser.get_http_version() != "1.0"
+        self.expect_100_continue &= not old
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:

@@ -28,8 +28,9 @@ _BARE: dict[str, Any] = {
 _DESCRIPTION = """\
 Follows what is written, one step at a time. The first message names a model and opens a session;
 every message after it is answered before the next is read. After an error the socket is closed with
-1008, after a message that is too large with 1009; with 1012 when the service stops or the model is
-replaced or not ready, with 1001 when no message comes for long, with 1011 when no pong does."""
+1008, after a message that is too large with 1009, after text that is not UTF-8 with 1007; with 1012
+when the service stops or the model is replaced or not ready, with 1001 when no message comes for
+long, with 1011 when no pong does."""
 
 
 class Failed(ErrorBody):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
-from fastapi.responses import HTMLResponse, Response
+from fastapi.responses import FileResponse, HTMLResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.datastructures import Headers
 from starlette.staticfiles import NotModifiedResponse
@@ -48,14 +48,17 @@ class _Fresh(StaticFiles):
         return response
 
 
-class _Own(_Fresh):
-    """Those of the page itself, whose tags are of what is in them: all may have one time."""
+class _Own(StaticFiles):
+    """Those of the page itself, whose tags are of what is in them, and which tell no time: all may
+    have the same."""
 
     def file_response(
         self, full_path: Any, stat_result: stat_result, scope: Scope, status_code: int = 200
     ) -> Response:
-        response = super().file_response(full_path, stat_result, scope, status_code)
-        response.headers["ETag"] = _tag_of(full_path, stat_result.st_mtime_ns, stat_result.st_size)
+        found = stat_result.st_ino, stat_result.st_ctime_ns, stat_result.st_size
+        headers = _ASK_AGAIN | {"ETag": _tag_of(full_path, *found)}
+        response = FileResponse(full_path, status_code, headers, stat_result=stat_result)
+        del response.headers["last-modified"]
         had = self.is_not_modified(response.headers, Headers(scope=scope))
         return NotModifiedResponse(response.headers) if had else response
 

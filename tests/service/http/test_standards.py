@@ -56,6 +56,13 @@ def test_a_target_that_names_its_host_is_for_that_host(
         assert b"<title>Evenkeel" in body
 
 
+def test_an_old_request_may_name_its_host_by_its_target_alone(named: str) -> None:
+    """HTTP/1.0 has no other way to."""
+    for host, status in (("keel.example", 200), ("evil.example", 403)):
+        assert _asked(named, f"GET http://{host}/v1/models HTTP/1.0")[0] == status
+    assert _asked(named, "GET http://keel.example/v1/models HTTP/1.1")[0] == 400
+
+
 def test_a_websocket_is_opened_by_a_target_that_names_its_host(named: str) -> None:
     assert _opens(named, SOCKET.replace(b"GET /", b"GET http://keel.example/"))
 
@@ -72,6 +79,15 @@ def test_lines_of_one_name_are_one_list(url: str, order: tuple[str, str]) -> Non
     """Whichever comes last (RFC 9110 §5.3)."""
     lines = "\r\n".join(f"Connection: {option}" for option in order)
     assert _opens(url, SOCKET.replace(b"Connection: Upgrade", lines.encode()))
+
+
+def test_white_space_around_a_value_is_no_part_of_it(named: str) -> None:
+    """Behind it neither (RFC 9110 §5.5)."""
+    assert _asked(named, "GET /v1/models HTTP/1.1", "Host:\tkeel.example \t")[0] == 200
+    spaced = SOCKET.replace(b"Host: x", b"Host: keel.example ").replace(
+        b"socket\r\n", b"socket \r\n"
+    )
+    assert _opens(named, spaced)
 
 
 @pytest.mark.parametrize("version", ["", "Sec-WebSocket-Version: 8\r\n"])
