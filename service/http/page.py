@@ -39,15 +39,6 @@ def add_page(app: FastAPI, site: Path) -> None:
     app.add_api_route("/", page, methods=["GET", "HEAD"], include_in_schema=False)
 
 
-class _Fresh(StaticFiles):
-    """Files that a browser asks for again each time, if only to hear that they are the same."""
-
-    def file_response(self, *args: Any, **kwargs: Any) -> Response:
-        response = super().file_response(*args, **kwargs)
-        response.headers.update(_ASK_AGAIN)
-        return response
-
-
 class _Own(StaticFiles):
     """Those of the page itself, whose tags are of what is in them, and which tell no time: all may
     have the same."""
@@ -72,12 +63,12 @@ def _tag(content: bytes) -> str:
     return f'"{sha256(content).hexdigest()}"'
 
 
-class _Site(_Fresh):
+class _Site(StaticFiles):
     """What `make site` built: the page with models that run in the browser."""
 
     def file_response(self, *args: Any, **kwargs: Any) -> Response:
         response = super().file_response(*args, **kwargs)
-        response.headers["Content-Security-Policy"] = _SITE_POLICY
+        response.headers.update(_ASK_AGAIN | {"Content-Security-Policy": _SITE_POLICY})
         return response
 
 
