@@ -1,7 +1,8 @@
 """A chunk of the rows in slots: how long it is, its run, and what is handed out of it."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from contract.golden import Arrays
 from service.engine.given import GivenSteps, Replay
@@ -47,12 +48,17 @@ class Chunks:
                 job.anchor(runner.read(slot))
         row = self._slots.row(slots)
         outputs, run_s = self._compute(slots, jobs, row, steps, filtered=filtered)
-        with runner.turn, self._slots.handing_out:
+        left = []
+        with self._slots.handing_out:
             for column, (slot, ticket) in enumerate(zip(slots, tickets, strict=True)):
                 if placed.get(slot) is not ticket:
                     continue  # the run was stuck, and the service has ended it meanwhile
                 ticket.ran = ticket.served = True
-                self._hand_out(slot, ticket, {n: array[:, column] for n, array in outputs.items()})
+                its = {name: array[:, column] for name, array in outputs.items()}
+                left.append(self._hand_out(slot, ticket, its))
+        for rest in left:
+            if rest is not None:
+                rest()
         return run_s
 
     def run_alone(self, job: GivenSteps) -> None:
@@ -78,20 +84,37 @@ class Chunks:
         self._metrics.steps.inc(steps * len(jobs))
         return outputs, run_s
 
-    def _hand_out(self, slot: int, ticket: Ticket, outputs: Arrays) -> None:
+    def _hand_out(self, slot: int, ticket: Ticket, outputs: Arrays) -> Callable[[], None] | None:
+        """What is left to do, if anything is: it asks for a slot on a device, which may be stuck,
+        while others may end the job."""
         job = ticket.job
         if not job.accept(outputs):
             if job.wants_checkpoint():
-                job.checkpoint(self._slots.runner.read(slot))
+                return partial(self._read, slot, ticket, self._check)
             job.publish(self._limits.gap_s(self._slots.occupied))
         elif not job.wants_state:
             self._finish(slot, job, None)
         elif (again := job.replay()) is None:
-            self._finish(slot, job, self._slots.runner.read(slot))
+            return partial(self._read, slot, ticket, self._finish)
         elif length(again[1]) == 0:
             self._finish(slot, job, again[0])
         else:
-            self._slots.put(slot, Replay(job, *again))
+            ticket.job = Replay(job, *again)
+            return partial(self._slots.runner.load, slot, again[0])
+        return None
+
+    def _read(
+        self, slot: int, ticket: Ticket, hand_out: Callable[[int, Job, Arrays], None]
+    ) -> None:
+        """Read the state in a slot, and hand it out unless the job has been ended meanwhile."""
+        state = self._slots.runner.read(slot)
+        with self._slots.handing_out:
+            if self._slots.schedule.slots.get(slot) is ticket:
+                hand_out(slot, ticket.job, state)
+
+    def _check(self, slot: int, job: Job, state: Arrays) -> None:
+        job.checkpoint(state)
+        job.publish(self._limits.gap_s(self._slots.occupied))
 
     def _finish(self, slot: int, job: Job, state: Arrays | None) -> None:
         self._slots.retire(slot)

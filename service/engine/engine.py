@@ -118,7 +118,7 @@ class Engine:
 
     @property
     def threads(self) -> int:
-        """Of its runs at present."""
+        """Of its runs at present, if it need not make do with fewer."""
         return self._slots.runner.threads
 
     @property
@@ -267,11 +267,12 @@ class Engine:
         self._tell("a run of %s failed", error)
         self._failures += 1
         self._metrics.faults.inc()
-        for slot in slots:
-            ticket = self._slots.schedule.slots.get(slot)
-            if ticket is not None:  # it may have ended before another of its run failed
-                self._slots.retire(slot)
-                ticket.job.fail(_fault(error))
+        with self._slots.handing_out:
+            for slot in slots:
+                ticket = self._slots.schedule.slots.get(slot)
+                if ticket is not None:  # it may have ended before another of its run failed
+                    self._slots.retire(slot)
+                    ticket.job.fail(_fault(error))
         if self._failures >= MOST_FAILURES:
             raise error
         if self._another is None or self._stopping:

@@ -27,7 +27,7 @@ class Ran:
 
 
 class Preference:
-    """Tries the other number of threads now and then, each time right after a run that was alike,
+    """Tries the other number of threads now and then, each time soon after a run that was alike,
     so that what slows the machine slows both."""
 
     def __init__(self, *, many: bool, now_s: float) -> None:
@@ -35,11 +35,13 @@ class Preference:
         self.many = many
         self._due_s = now_s + _EVERY_S
         self._ahead = 0
-        self._before: Ran | None = None  # the last run as preferred
+        # The last run as preferred, without filters and with them: a chunk may have one of either.
+        self._before: dict[bool, Ran] = {}
 
     def choose(self, load: tuple[int, int, bool], now_s: float) -> bool:
         """Whether the next run, of this load, is to have many threads."""
-        before = self._before
+        *_, filtered = load
+        before = self._before.get(filtered)
         if before is None or before.load != load or now_s < self._due_s:
             return self.many
         alike = before.took_s >= _LEAST_S and now_s - before.ended_s <= _PAUSE_S
@@ -47,11 +49,13 @@ class Preference:
 
     def follow(self, ran: Ran, *, many: bool) -> None:
         """Take note of the run that followed."""
-        before, self._before = self._before, ran
+        *_, filtered = ran.load
+        before, self._before[filtered] = self._before.get(filtered), ran
         if many == self.many:
             return
         assert before is not None
-        self._before = None  # the next is as preferred, and the trial after it is compared with it
+        # The next one is as preferred, and the trial after it is compared with it.
+        del self._before[filtered]
         faster = ran.took_s < before.took_s * (_TO_MANY if many else _TO_FEW)
         self._ahead = max(0, self._ahead + (1 if faster else -1))
         if self._ahead == _MAJORITY:

@@ -51,7 +51,7 @@ class Runner(Protocol):
 
     @property
     def threads(self) -> int:
-        """Of its runs at present."""
+        """Of its runs at present, if it need not make do with fewer."""
         ...
 
     @property

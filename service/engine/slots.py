@@ -8,7 +8,6 @@ from contextlib import suppress
 
 from contract.golden import Arrays
 from service.engine import terms
-from service.engine.jobs import Job
 from service.engine.pace import Pace
 from service.engine.runners import Runner, stack_rows
 from service.engine.schedule import Schedule, Ticket
@@ -59,11 +58,6 @@ class Slots:
     def occupied(self) -> float:
         """The part of the slots beside one that others have; 0 where there is but one."""
         return (len(self.schedule.slots) - 1) / max(1, self.runner.width - 1)
-
-    def put(self, slot: int, job: Job) -> None:
-        """Another job in the place of one that has ended, of whose row it is."""
-        self.schedule.slots[slot].job = job
-        self.runner.load(slot, job.state)
 
     def park(self, slot: int) -> None:
         """Its state is a value: the job keeps it until it is placed again."""

@@ -250,3 +250,31 @@ def test_nothing_comes_after_the_end_of_a_job_that_is_given_up_as_it_is_handed_o
     engine._thread.join(20)
     assert call.pieces.empty()
     assert ("".join(piece.text for piece in pieces), type(pieces[-1].error)) == ("abc", NotReady)
+
+
+def test_a_job_whose_run_fails_as_it_is_given_up_ends_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By what came first, and its engine by the stop alone."""
+    lock, call = WatchedLock(), Call()
+
+    def fail(number: int) -> None:
+        raise OSError("the device is lost")
+
+    class Places(dict[int, Any]):
+        def __delitem__(self, slot: int) -> None:
+            lock.beside(engine.stop)
+            super().__delitem__(slot)
+
+    monkeypatch.setattr("service.engine.engine._PATIENCE_S", 0.0)
+    engine = made_engine(ScriptedRunner(b"", during=fail))
+    engine._slots.handing_out = lock  # type: ignore[assignment]
+    engine._slots.schedule.slots = Places()
+    engine.start()
+    assert eventually(lambda: engine.ready)
+    engine.submit([call.job])
+    assert isinstance(call.result().pieces[-1].error, EngineFault)
+    lock.join()
+    engine._thread.join(20)
+    assert call.pieces.empty()
+    assert caplog.messages == ["a run of engine-scripted failed"]

@@ -133,3 +133,16 @@ def test_no_trial_of_a_model_that_has_just_begun() -> None:
     served = _served(0.6, many=False)
     assert served.some(0.9) == 0
     assert served.some(0.3) > 0
+
+
+@pytest.mark.parametrize(("of_few", "many"), [(0.6, True), (1.5, False)])
+def test_rows_with_filters_beside_rows_without_are_no_reason_to_try_nothing(
+    of_few: float, many: bool
+) -> None:
+    """Every chunk has a run of either then, and a trial is compared with one of its own kind."""
+    served = _served(of_few, many=not many)
+    for _ in range(300):
+        for filtered, served.slower in ((False, 1.0), (True, 3.0)):
+            served.one((12, 8, filtered))
+    assert served.preference.many is many
+    assert abs(sum(served.with_many[-300:]) / 300 - many) < 0.1  # trials are few

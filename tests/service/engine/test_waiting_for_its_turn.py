@@ -155,3 +155,40 @@ def test_an_engine_whose_run_fails_holds_nobody_up_while_it_reads_what_others_ha
         assert isinstance(result.pieces[-1].error, NotReady)
     else:
         assert result.text == _SCRIPT[:40].decode()
+
+
+@pytest.mark.parametrize(
+    ("asked", "spec"),
+    [("read", {}), ("read", {"checkpoint_steps": 1, "max_tokens": 40}), ("load", {})],
+    ids=["its last state is read", "a state is read on its way", "it goes back to where it ended"],
+)
+def test_a_service_stops_though_its_device_is_stuck_as_a_chunk_is_handed_out(
+    asked: str,
+    spec: dict[str, Any],
+    at_once: Callable[[Callable[[], Any]], Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who waits for nothing of the device has its answer, and nothing comes after the end of who
+    does."""
+    monkeypatch.setattr("service.engine.engine._PATIENCE_S", 0.1)
+    stuck = _Held()
+    runner, whole = ScriptedRunner(_SCRIPT), Call(max_tokens=3)
+    call = Call(**{"max_tokens": 3, "wants_state": True} | spec)
+    usual = getattr(runner, asked)
+
+    def sticks(*given: Any) -> Any:
+        if runner.runs:
+            stuck(0)
+        return usual(*given)
+
+    monkeypatch.setattr(runner, asked, sticks)
+    with engine(runner) as started:
+        _ask(started, call, whole)
+        assert stuck.begun()
+        assert whole.result().text == _SCRIPT[:3].decode()
+        at_once(started.stop)
+        error = call.result().pieces[-1].error
+        stuck.may_go_on.set()
+        started._thread.join(_IN_TIME_S)
+    assert isinstance(error, NotReady)
+    assert call.pieces.empty()
