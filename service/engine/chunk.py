@@ -55,10 +55,10 @@ class Chunks:
                     continue  # the run was stuck, and the service has ended it meanwhile
                 ticket.ran = ticket.served = True
                 its = {name: array[:, column] for name, array in outputs.items()}
-                left.append(self._hand_out(slot, ticket, its))
+                if (rest := self._hand_out(slot, ticket, its)) is not None:
+                    left.append(rest)
         for rest in left:
-            if rest is not None:
-                rest()
+            rest()
         return run_s
 
     def run_alone(self, job: GivenSteps) -> None:

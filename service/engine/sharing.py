@@ -62,20 +62,17 @@ def sharing(
     to make do with fewer while others are at work. Runners that are `made` already, by their
     threads, are not made again."""
     made = made or {}
-    numbers = {runtime.threads, runtime.other_threads or min(share.fewer, runtime.threads)}
-    if runtime.runner == "slots":
-        numbers = {runtime.threads}
-    runners = [
-        made.get(threads) or make_runner(artifact, replace(runtime, threads=threads))
-        for threads in sorted(numbers)
-    ]
-    if len(runners) == 1:
-        return runners[0]
-    few, many = runners
+
+    def runner(threads: int) -> Runner:
+        return made.get(threads) or make_runner(artifact, replace(runtime, threads=threads))
+
+    other = runtime.other_threads or min(share.fewer, runtime.threads)
+    if runtime.runner == "slots" or other == runtime.threads:
+        return runner(runtime.threads)
+    few, many = map(runner, sorted((runtime.threads, other)))
     assert isinstance(few, ScanRunner)
     assert isinstance(many, ScanRunner)
     preference = None
     if runtime.other_threads:
-        wants_many = runtime.threads > runtime.other_threads
-        preference = Preference(many=wants_many, now_s=time.perf_counter())
+        preference = Preference(many=runtime.threads > other, now_s=time.perf_counter())
     return SharingRunner(few, many, share, preference)
