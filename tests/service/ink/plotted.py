@@ -59,6 +59,8 @@ def as_written(drawn: list[Points], written: list[Points]) -> list[Points]:
     """All strokes in the order and the direction in which they were written."""
 
     def apart(one: Points, other: Points) -> float:
+        if len(one) == len(other):  # a ring begins where it ends
+            return float(np.abs(one - other).max())
         return float(np.abs(one[[0, -1]] - other[[0, -1]]).max() + abs(len(one) - len(other)) // 2)
 
     left, found = [*drawn, *(stroke[::-1] for stroke in drawn)], []

@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from service.ink import plotter
 from service.ink.pen import LinePen, strokes
 from service.ink.plotter import to_gcode, to_hpgl, to_plotter_svg
 from tests.service.ink.plotted import Points, as_written, in_the_air, of_gcode, of_hpgl, of_svg
@@ -60,20 +61,53 @@ def test_gcode_draws_the_ink_of_the_page() -> None:
 
 
 def test_the_nearest_stroke_is_next_from_its_nearer_end() -> None:
-    """Above the lower left corner of a page of 80 px, far, near and between."""
-    ends = [(300, 330), (130, 100), (200, 170)]
-    lines = [[np.array([[begin, 80.0], [end, 80]]) for begin, end in ends]]
-    drawn = of_gcode(to_gcode(lines, sheet()))
-    way_px = [round(x * _PX_PER_INCH / _MM_PER_INCH) for stroke in drawn for x, _ in stroke]
-    assert way_px == [100, 130, 170, 200, 300, 330]
-    assert [len(s) for s in of_hpgl(to_hpgl(lines, sheet()))] == [2, 2, 2]
+    """In tens of px from the lower left corner of a page of 80 px; begun otherwise the way is
+    further, its parts turned round or not."""
+    written = [(5, 6, 12, 2), (13, 8, 8, 5), (6, 0, 8, 1), (13, 1, 4, 4)]
+    ink = [np.array([[x, 8 - y], [to_x, 8 - to_y]]) * 10 for x, y, to_x, to_y in written]
+    drawn = of_gcode(to_gcode([ink], sheet()))
+    way = np.array([s.ravel() for s in drawn]) * _PX_PER_INCH / _MM_PER_INCH / 10
+    expected = [(4, 4, 13, 1), (12, 2, 5, 6), (8, 5, 13, 8), (8, 1, 6, 0)]
+    np.testing.assert_allclose(way, expected, atol=0.001)
+    assert [len(s) for s in of_hpgl(to_hpgl([ink], sheet()))] == [2, 2, 2, 2]
 
 
-def test_what_is_written_the_short_way_stays_as_it_is() -> None:
-    """Where always the nearest is a sixth further."""
-    lines = [[np.array([[10.0 * x, 80 - 10.0 * y]]) for x, y in [(1, 7), (10, 8), (6, 1)]]]
-    drawn = [s[0] * _PX_PER_INCH / _MM_PER_INCH for s in of_gcode(to_gcode(lines, sheet()))]
-    np.testing.assert_allclose(drawn, [(10, 70), (100, 80), (60, 10)], atol=0.01)
+def _dots(tens_px: list[tuple[int, int]]) -> list[list[Points]]:
+    """Dots on a page of 80 px, in tens of px from its lower left corner."""
+    return [[np.array([[10.0 * x, 80 - 10.0 * y]]) for x, y in tens_px]]
+
+
+def _way(gcode: str) -> list[tuple[int, int]]:
+    """Where the strokes begin, in the same."""
+    tens_px = [stroke[0] * _PX_PER_INCH / _MM_PER_INCH / 10 for stroke in of_gcode(gcode)]
+    return [(round(x), round(y)) for x, y in tens_px]
+
+
+def test_what_is_written_a_short_way_is_not_begun_with_the_nearest() -> None:
+    """That way has, with its parts turned round, a twelfth more."""
+    written = [(1, 5), (2, 6), (6, 4), (6, 6), (9, 2), (4, 3)]
+    way = _way(to_gcode(_dots(written), sheet()))
+    assert way == [(1, 5), (2, 6), (6, 6), (6, 4), (9, 2), (4, 3)]
+
+
+@pytest.mark.parametrize("longest", [500, 7])
+def test_no_part_of_a_way_is_shorter_gone_through_backwards(
+    longest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But by less than a micron, or where the part has more strokes than are looked at."""
+    monkeypatch.setattr(plotter, "_LONGEST_PART", longest)
+    random = np.random.default_rng(5)
+    ink = [random.uniform(0, 60, (1, 2)) + random.uniform(0, 12, (3, 2)) for _ in range(40)]
+    drawn = of_gcode(to_gcode([ink], sheet()))
+    found, expected = (
+        [tuple(sorted(s[[0, -1], 0])) for s in way] for way in (drawn, _expected_mm(ink))
+    )
+    np.testing.assert_allclose(sorted(found), sorted(expected), atol=_HALF_A_MICRON)
+    way_mm = in_the_air(drawn)
+    for first in range(len(drawn)):
+        for after in range(first + 1, min(first + longest, len(drawn)) + 1):
+            part = [stroke[::-1] for stroke in reversed(drawn[first:after])]
+            assert in_the_air([*drawn[:first], *part, *drawn[after:]]) > way_mm - 0.005
 
 
 def test_a_pen_goes_no_further_through_the_air_than_in_writing() -> None:
@@ -176,7 +210,6 @@ def test_the_service_answers_for_plotters(
 
 
 def test_the_nearest_is_so_in_a_straight_line() -> None:
-    written = [(10, 80), (20, 10), (60, 40), (70, 0)]
-    lines = [[np.array([[x, 80.0 - y]]) for x, y in written]]
-    told = [s[0] * _PX_PER_INCH / _MM_PER_INCH for s in of_gcode(to_gcode(lines, sheet()))]
-    np.testing.assert_allclose(told, [*written[1:], written[0]], atol=0.01)
+    written = [(4, 2), (4, 6), (10, 2), (1, 5), (6, 0), (8, 5)]
+    way = [(4, 2), (6, 0), (10, 2), (8, 5), (4, 6), (1, 5)]
+    assert _way(to_gcode(_dots(written), sheet())) == way
