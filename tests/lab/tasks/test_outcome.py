@@ -146,10 +146,21 @@ def test_who_won_is_told_by_the_median_and_a_tie_is_told() -> None:
 
 
 def test_the_range_of_a_test_is_of_the_least_and_the_most_that_is_a_number() -> None:
-    found = _tests(_contender("layer", [math.nan, 2.0, 9.0, 1.0, 4.0]))["loss"]
-    assert found["median"] == 3.0
+    found = _tests(_contender("layer", [math.nan, 2.0, 9.0, 1.0, 4.0]), [_LOSS])["loss"]
     assert found["range"] == [1.0, 9.0]
     assert found["seeds"] == [None, 2.0, 9.0, 1.0, 4.0]
+
+
+def test_a_seed_that_diverged_counts_as_worst_in_the_median_of_a_test() -> None:
+    """As in that of a curve: the best of three is not what to expect where two are lost."""
+    able, lost = [math.nan, 2.0, 9.0, 1.0, 4.0], [math.nan, 1.0, math.nan]
+    for metric, middle in ((_LOSS, 4.0), (_HITS, 2.0)):
+        runs = [[_run([], test, metric.name) for test in tests] for tests in (able, lost)]
+        some, most = (Contender("none", {}, 1e-2, run) for run in runs)
+        assert _tests(some, [metric])[metric.name]["median"] == middle
+        assert _tests(most, [metric])[metric.name]["median"] is None
+        steady = Contender("layer", {}, 1e-2, [_run([], 1.5, metric.name)] * 3)
+        assert winner([most, steady], metric) == "layer"
 
 
 def test_the_cost_of_sweeps_and_of_full_runs_are_told_apart() -> None:
