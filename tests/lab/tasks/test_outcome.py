@@ -230,6 +230,18 @@ def test_a_picture_has_a_panel_for_each_case_and_metric_and_says_which(saved: li
         assert smallest_letters_px(figure) >= LEAST_PX
 
 
+@pytest.mark.parametrize(("higher", "middle"), [(False, [3.0, 9.0]), (True, [3.0, 2.0])])
+def test_a_seed_that_diverges_leaves_a_line_that_counts_it_as_worst(
+    saved: list[Figure], higher: bool, middle: list[float]
+) -> None:
+    """And the range of the others: what the table tells is seen."""
+    found = {"updates": [10, 20], "curves": {"hits": [[1.0, 2.0], [3.0, None], [8.0, 9.0]]}}
+    axes = _panel(saved, higher=higher, norms={"layer": found})
+    assert axes.lines[0].get_ydata().tolist() == middle
+    (path,) = axes.collections[0].get_paths()
+    assert {tuple(corner) for corner in path.vertices} >= {(20, 2), (20, 9), (10, 1), (10, 8)}
+
+
 @pytest.mark.parametrize("seen", [[None, None], [3.0, 3.0]], ids=["diverged", "the same"])
 def test_a_case_in_which_every_norm_diverged_or_none_moved_has_a_panel_too(
     saved: list[Figure], seen: list[float | None]
