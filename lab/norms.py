@@ -1,4 +1,4 @@
-"""What layer norm buys: twins that differ in their norm, `python -m lab norms`.
+"""What layer norm buys: twins, each of another norm, `python -m lab norms`.
 
 For each: the loss training computes, the loss of what is served, the same at a batch of four and on
 segments three times as long as those of training; and how fast a perturbation of the zero state

@@ -84,7 +84,7 @@ def _reports(shipped: Iterable[Manifest]) -> Iterator[str]:
 
 
 def norms(content: Json) -> str:
-    """Twins that differ in their norm alone."""
+    """Twins, each of another norm."""
     columns = ("training", "served", "training_small_batch", "training_longer", "served_longer")
     twins = [(t["norm"], *(f"{t[c]:.4f}" for c in columns)) for t in content["twins"]]
     moved = [
@@ -105,10 +105,10 @@ def norms(content: Json) -> str:
         "under batch norm training begins every segment from the zero state, while the others "
         f"carry theirs on. All have the rate {content['recipe']['training']['learning_rate']}, "
         "which no sweep chose: at the best rate of each, layer norm is ahead of none by less than "
-        "half as much ([how much](LOG.md#laboratory)). The figures are nats per byte, with every "
-        f"segment from the zero state. Of the {told(total)} bytes only those in whole segments "
-        f"count: {counted}, but {small} in batches of {SMALL_BATCH} and {longer} where segments "
-        f"are {LONGER} times as long.",
+        "half as much ([how much](LOG.md#laboratory)). The figures are nats per byte of the text "
+        "that validated them, with every segment from the zero state. Of the "
+        f"{told(total)} bytes only those in whole segments count: {counted}, but {small} in "
+        f"batches of {SMALL_BATCH} and {longer} where segments are {LONGER} times as long.",
         table(
             (
                 "norm",
