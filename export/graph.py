@@ -122,7 +122,8 @@ def check_graph(
     found = sum(n.op_type == "LayerNormalization" for n in nodes)
     if found != expected:
         raise ConversionError(
-            f"the graph has {found} LayerNormalization nodes, the model {expected} layer norms"
+            f"the graph has {found} LayerNormalization nodes, the model {expected} layer norms; "
+            "each is a LayerNorm of models/norms.py, or a subclass of it"
         )
     weights = set(_weights(step.model)) if unserved is None else unserved
     derived = {name for names in replaced.values() for name in names}

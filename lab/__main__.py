@@ -57,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     analysis.add_argument("--out", type=Path, default=RESULTS / "analysis", help="folder to write")
     analysis.set_defaults(command=_analysis)
-    norms = commands.add_parser("norms", help="train twins that differ in their norm alone")
+    norms = commands.add_parser("norms", help="train twins, each of another norm")
     norms.add_argument("--out", type=Path, default=RESULTS, help="folder to write")
     norms.set_defaults(command=_norms, goes_on=True)
     race = commands.add_parser("race", help="train pens with and without layer norm")

@@ -10,7 +10,7 @@ import torch
 from contract.files import require_writable
 from export.results import write_json
 from lab import experiment
-from lab.paper import RESULTS
+from lab.paper import RESULTS, range_of_seeds
 from lab.plan import Plan, read_plans
 from service.engine.threads import usable_cores
 from training.command import positive
@@ -142,15 +142,16 @@ def print_outcome(content: dict[str, Any]) -> None:
     for case, result in content["cases"].items():
         print(f"\n{content['task']} {case}".rstrip())
         for norm, found in result["norms"].items():
-            figures = ", ".join(
-                f"{name} {told['median']} ({told['range'][0]} to {told['range'][1]})"
-                if told["range"]
-                else f"{name} diverged"
-                for name, told in found["test"].items()
-            )
+            figures = ", ".join(f"{name} {_figure(told)}" for name, told in found["test"].items())
             soon = found["updates_to_best_of_none"]
             ratio = "" if soon is None or soon["ratio"] is None else f"; ratio {soon['ratio']}"
             print(f"  {norm:18}rate {found['rate']:g}: {figures}{ratio}")
+
+
+def _figure(told: dict[str, Any]) -> str:
+    """Of the seeds: their median, their range, and how many have none."""
+    middle = "diverged" if told["median"] is None else str(told["median"])
+    return f"{middle} ({range_of_seeds(told)})" if told["range"] else middle
 
 
 def _places(plan: Plan, *, quick: bool) -> tuple[Path | None, Path]:

@@ -64,11 +64,13 @@ def finish(figure: Any, axes: Any, title: str, image: Path) -> None:
     save(figure, image)
 
 
-def draw_curve(axes: Any, found: Json, metric: str, norm: str, norms: Sequence[str]) -> Numbers:
-    """A metric over updates, from what the results have `found` of a norm: the range of seeds and
-    their median, which is returned."""
-    x, values = found["updates"], numbers(found["curves"][metric])  # (seeds, x)
-    style, middle = style_of(norm, norms), np.median(values, 0)
+def draw_curve(axes: Any, found: Json, metric: Json, norm: str, norms: Sequence[str]) -> Numbers:
+    """A metric over updates, from what the results have `found` of a norm: the range of the seeds
+    that did not diverge, and the median of all, which is returned; one that did is worst in it."""
+    x, values = found["updates"], numbers(found["curves"][metric["name"]])  # (seeds, x)
+    worst = -math.inf if metric["higher_is_better"] else math.inf
+    style = style_of(norm, norms)
+    middle = np.median(np.where(np.isnan(values), worst, values), 0)
     # Marks of different norms at different places, where curves are one on the other.
     every = -(-len(x) // _MARKS)
     first = list(norms).index(norm) % every
@@ -76,7 +78,8 @@ def draw_curve(axes: Any, found: Json, metric: str, norm: str, norms: Sequence[s
         x, middle, color=style.color, marker=style.mark, markevery=(first, every), markersize=5,
         label=norm, linewidth=1.6,
     )  # fmt: skip
-    axes.fill_between(x, values.min(0), values.max(0), color=style.color, alpha=0.13, linewidth=0)
+    low, high = np.fmin.reduce(values), np.fmax.reduce(values)
+    axes.fill_between(x, low, high, color=style.color, alpha=0.13, linewidth=0)
     return middle
 
 
@@ -88,7 +91,7 @@ def numbers(values: Sequence[Sequence[float | None]]) -> Numbers:
 def _panel(axes: Any, norms: Json, metric: Json) -> None:
     everything = []
     for norm, result in norms.items():
-        everything.append(draw_curve(axes, result, metric["name"], norm, list(norms)))
+        everything.append(draw_curve(axes, result, metric, norm, list(norms)))
     axes.set_ylabel(metric["label"])
     axes.set_ylim(*_span(np.concatenate(everything), higher=metric["higher_is_better"]))
 

@@ -1,7 +1,8 @@
-"""What layer norm buys: twins trained alike but for their norm, `python -m lab norms`.
+"""What layer norm buys: twins, each of another norm, `python -m lab norms`.
 
 For each: the loss training computes, the loss of what is served, the same at a batch of four and on
-sequences three times longer than any in training; and how fast a perturbation of the state grows.
+segments three times as long as those of training; and how fast a perturbation of the zero state
+grows. Under batch norm alone training begins every segment from that state, as all are measured.
 Shapes: T steps.
 """
 

@@ -52,7 +52,7 @@ def _case(experiment: Experiment[Any], plan: Plan, contenders: Sequence[Contende
                 "rate": c.rate,
                 "rates": {f"{rate:g}": _told(run.best(first)) for rate, run in c.sweep.items()},
                 "seconds": [run.seconds for run in c.runs],
-                "test": _tests(c),
+                "test": _tests(c, experiment.metrics),
                 "updates_to_best_of_none": sooner(curves, c.norm, first),
                 # Of every run the same: one budget, and nothing stops early.
                 "updates": [update for update, _ in c.runs[0].curve(first)],
@@ -66,26 +66,35 @@ def _case(experiment: Experiment[Any], plan: Plan, contenders: Sequence[Contende
     }
 
 
-def _tests(contender: Contender) -> Json:
+def _tests(contender: Contender, metrics: Sequence[Metric]) -> Json:
     """Each figure of the test at the best weights: of every seed, their median and range."""
+    by_name = {metric.name: metric for metric in metrics}
     found = {}
     for name in contender.runs[0].test:
         values = [run.test[name] for run in contender.runs]
         finite = [v for v in values if math.isfinite(v)]
+        higher = name in by_name and by_name[name].higher_is_better
         found[name] = {
             "seeds": [_told(v) for v in values],
+            "median": _told(_median(values, higher=higher)),
             # A seed that diverged is no figure, and is seen among the seeds.
-            "median": _told(median(finite)) if finite else None,
             "range": [_told(min(finite)), _told(max(finite))] if finite else None,
         }
     return found
 
 
 def median_curve(curves: Sequence[Curve], metric: Metric) -> Curve:
-    """The median over seeds at each validation; one that diverged counts as the worst there is."""
-    worst = -math.inf if metric.higher_is_better else math.inf
+    """The median over seeds at each validation."""
     rows = zip(*curves, strict=True)
-    return [(row[0][0], median(v if math.isfinite(v) else worst for _, v in row)) for row in rows]
+    higher = metric.higher_is_better
+    return [(row[0][0], _median([v for _, v in row], higher=higher)) for row in rows]
+
+
+def _median(values: Sequence[float], *, higher: bool) -> float:
+    """Of the seeds; one that diverged counts as the worst there is, or the fewer there were that
+    did not, the better a norm would look."""
+    worst = -math.inf if higher else math.inf
+    return median(v if math.isfinite(v) else worst for v in values)
 
 
 def updates_to_reach(curve: Curve, goal: float, metric: Metric) -> int | None:
@@ -122,7 +131,7 @@ def _race(mine: Curve, theirs: Curve, metric: Metric) -> tuple[int | None, float
 def winner(contenders: Sequence[Contender], metric: Metric) -> str | None:
     """The norm with the best median of the first metric on the test data; several joined by `=`
     where their figures are the same. None where nothing converged."""
-    tests = {c.norm: _tests(c)[metric.name]["median"] for c in contenders}
+    tests = {c.norm: _tests(c, [metric])[metric.name]["median"] for c in contenders}
     able = {norm: value for norm, value in tests.items() if value is not None}
     if not able:
         return None

@@ -2,6 +2,7 @@
 `python -m lab report`."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,13 @@ def _range(ratios: list[float | None]) -> str:
 def _end(result: Json | None, metric: str) -> str:
     """The figure at the end: median, and range of the seeds."""
     found: Any = result and result["test"][metric]
-    if not found or found["median"] is None:
+    if not found or not found["range"]:
         return "-"
-    low, high = found["range"]
-    return f"{told(found['median'])} {metric} ({told(low)} to {told(high)})"
+    return f"{told(found['median'])} {metric} ({range_of_seeds(found, told)})"
+
+
+def range_of_seeds(found: Json, write: Callable[[Any], str] = str) -> str:
+    """The least and the most of a figure's seeds, and how many of them diverged, if any did."""
+    low, high = (write(value) for value in found["range"])
+    lost = found["seeds"].count(None)
+    return f"{low} to {high}" + (f", {lost} of {len(found['seeds'])} diverged" if lost else "")

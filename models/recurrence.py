@@ -6,7 +6,6 @@ over many steps makes the sum.
 Shapes: T time, B batch, H units, G gates.
 """
 
-import math
 from typing import Any
 
 import torch
@@ -35,11 +34,9 @@ class RecurrentProduct:
         self._account = _Account()
         # Every step depends on this alias, so its backward comes after theirs.
         self._weight: Tensor = _Sum.apply(weight, self._account)
-        self._steps = 0
 
     def __call__(self, h: Tensor) -> Tensor:
-        self._steps += 1
-        product: Tensor = _Step.apply(h, self._weight, self._account, self._steps)
+        product: Tensor = _Step.apply(h, self._weight, self._account)
         return product
 
 
@@ -49,19 +46,21 @@ class _Account:
     Factors are multiplied a block at a time, so few of them are kept in memory.
     """
 
-    _step: float
     _factors: list[tuple[Tensor, Tensor]]
     _total: Tensor | None
     _transposed: Tensor | None
 
     def __init__(self) -> None:
+        self._backward: int | None = None
         self._begin()
 
-    def add(self, step: int, gradient: Tensor, h: Tensor) -> None:
+    def add(self, gradient: Tensor, h: Tensor) -> None:
         """Note a step's `gradient (B, G*H)` of the product, and its `h (B, H)`."""
-        if step >= self._step:  # another backward through the same graph
+        # Which backward this is; PyTorch's checkpoints go by the same, and it has no public name.
+        backward = torch._C._current_graph_task_id()
+        if backward != self._backward:  # the one before was of other inputs, and closed nothing
             self._begin()
-        self._step = step
+        self._backward = backward
         self._factors.append((gradient, h))
         if sum(len(h) for _, h in self._factors) >= BLOCK_ROWS:
             self._multiply()
@@ -82,7 +81,6 @@ class _Account:
         return (self._transposed @ gradient.t()).t().contiguous()
 
     def _begin(self) -> None:
-        self._step = math.inf
         self._factors = []
         self._total = None
         self._transposed = None
@@ -113,16 +111,16 @@ class _Sum(Function):
 
 class _Step(Function):
     @staticmethod
-    def forward(ctx: Any, h: Tensor, weight: Tensor, account: _Account, step: int) -> Tensor:
+    def forward(ctx: Any, h: Tensor, weight: Tensor, account: _Account) -> Tensor:
         ctx.save_for_backward(h, weight)
-        ctx.account, ctx.step = account, step
+        ctx.account = account
         return F.linear(h, weight)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, None, None, None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, None, None]:
         h, weight = ctx.saved_tensors
-        ctx.account.add(ctx.step, gradient, h)
+        ctx.account.add(gradient, h)
         if not ctx.needs_input_grad[0]:
-            return None, None, None, None
-        return ctx.account.times(gradient, weight), None, None, None
+            return None, None, None
+        return ctx.account.times(gradient, weight), None, None

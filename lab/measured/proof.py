@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from contract.manifest import Manifest
+from lab.analysis.invariance import WEIGHT_SCALE
 from lab.measured.table import Json, kept, section, source, table, told
 from lab.norms import LONGER, SMALL_BATCH
+from models.norms import EPSILON
 
 
 def models(shipped: Iterable[Manifest]) -> str:
@@ -82,7 +84,7 @@ def _reports(shipped: Iterable[Manifest]) -> Iterator[str]:
 
 
 def norms(content: Json) -> str:
-    """Twins that differ in their norm alone."""
+    """Twins, each of another norm."""
     columns = ("training", "served", "training_small_batch", "training_longer", "served_longer")
     twins = [(t["norm"], *(f"{t[c]:.4f}" for c in columns)) for t in content["twins"]]
     moved = [
@@ -98,9 +100,13 @@ def norms(content: Json) -> str:
     return section(
         "## Norms",
         source(content),
-        f"Four LSTMs of {units} units that differ in nothing but their norm, trained alike on "
-        f"Python's language reference, batches of {rows} rows of {steps} steps, from the same "
-        "seed. The figures are nats per byte, with every segment from the zero state. Of the "
+        f"Four LSTMs of {units} units, trained on Python's language reference in batches of "
+        f"{rows} rows of {steps} steps, from the same seed. They differ in their norm, and in that "
+        "under batch norm training begins every segment from the zero state, while the others "
+        f"carry theirs on. All have the rate {content['recipe']['training']['learning_rate']}, "
+        "which no sweep chose: at the best rate of each, layer norm is ahead of none by less than "
+        "half as much ([how much](LOG.md#laboratory)). The figures are nats per byte of the text "
+        "that validated them, with every segment from the zero state. Of the "
         f"{told(total)} bytes only those in whole segments count: {counted}, but {small} in "
         f"batches of {SMALL_BATCH} and {longer} where segments are {LONGER} times as long.",
         table(
@@ -114,7 +120,9 @@ def norms(content: Json) -> str:
             ),
             twins,
         ),
-        "What a change of 1e-14 in every state of a float64 network has become in the output:",
+        "What a change of 1e-14 in every state of a float64 network, all zeros, has become in the "
+        "output. W_h h has no variance there: layer norm of it alone (LSTM, GRU) divides the "
+        f"change by the root of ε, {told(EPSILON**0.5, 2)}, at the first step and no other:",
         table(("network", "norm", "after 50 steps", "after 200"), moved),
     )
 
@@ -204,8 +212,10 @@ def analysis(content: Json) -> str:
         source(content | {"command": "python -m lab analysis"}),
         "How much the output of random float64 networks changes, relatively, when weights or data "
         "do. Where the paper says that the output is invariant, a cell has the largest change; "
-        "where it says that it is not, the smallest. Padding, Fisher information and growth over "
-        "2,000 steps are in [results/analysis](results/analysis/).",
+        "where it says that it is not, the smallest. The weights are normal numbers times "
+        f"{told(WEIGHT_SCALE)}: ε, which does not grow with them, breaks invariance to scale in "
+        "proportion to 1 over their square, by up to 8e-7 without that factor. Padding, Fisher "
+        "information and growth over 2,000 steps are in [results/analysis](results/analysis/).",
         table(("change", *(f"{kind} norm" for kind in kinds)), rows),
     )
 

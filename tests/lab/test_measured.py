@@ -12,6 +12,11 @@ from lab import paper
 from lab.measured import page, proof, speed, table
 
 _ROOT = Path(__file__).parents[2]
+_CONTRAST = {
+    "model": {"units": 8},
+    "batch": {"rows": 32, "steps": 10},
+    "training": {"learning_rate": 0.5},
+}
 
 
 def _goal(name: str, met: bool | None) -> dict[str, Any]:
@@ -29,10 +34,23 @@ def test_a_goal_that_was_not_measured_is_neither_reached_nor_missed() -> None:
     assert "| third | a and b | - | - |" in told
 
 
+def test_twins_are_told_with_what_is_not_alike_in_their_training() -> None:
+    """Or the distance between two of them is taken for what a norm is worth."""
+    content = {"command": "c", "recipe": _CONTRAST, "validation_bytes": 1000}
+    told = " ".join(proof.norms(content | {"twins": [], "perturbations": []}).split())
+    assert "under batch norm training begins every segment from the zero state" in told
+    assert "All have the rate 0.5, which no sweep chose" in told
+    assert "by the root of ε, 0.0028, at the first step" in told
+
+
+def test_table_1_is_told_with_the_weights_at_which_epsilon_is_lost() -> None:
+    told = " ".join(proof.analysis({"command": "c", "table_1": []}).split())
+    assert "normal numbers times 1,000" in told
+
+
 def test_losses_of_twins_are_told_with_the_bytes_that_are_in_whole_segments() -> None:
     """Of 1,000 bytes: 31 of each of 32 rows in segments of 10, 30 of them in whole ones."""
-    recipe = {"model": {"units": 8}, "batch": {"rows": 32, "steps": 10}}
-    content = {"command": "c", "recipe": recipe, "validation_bytes": 1000}
+    content = {"command": "c", "recipe": _CONTRAST, "validation_bytes": 1000}
     told = " ".join(proof.norms(content | {"twins": [], "perturbations": []}).split())
     assert "Of the 1,000 bytes only those in whole segments count: 960, but" in told
     assert "1,000 in batches of 4 and 960 where segments are 3 times as long" in told

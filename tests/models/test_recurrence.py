@@ -158,6 +158,25 @@ def test_a_second_backward_through_the_same_graph_gives_the_same(steps: int) -> 
     assert (first - oracle).norm() <= 1e-10 * oracle.norm()
 
 
+def test_how_far_a_loss_reaches_back_may_be_asked_before_an_earlier_one_is_learned_from() -> None:
+    """The first backward ends within the sequence, where the second begins."""
+
+    def learned(with_product: bool) -> Tensor:
+        cell, hs = make(layers=1).cells[0], list[Tensor]()
+        torch.manual_seed(1)
+        state = cell.initial_state(B)
+        product = recurrent_product(cell.weight_h) if with_product else None
+        for projected in cell.project(torch.randn(T, B, E, dtype=torch.float64)):
+            state = cell.step(projected, state, product=product)
+            hs.append(state[0])
+        torch.autograd.grad(hs[-1].sum(), hs[3], retain_graph=True)
+        (gradient,) = torch.autograd.grad(hs[3].sum(), cell.weight_h)
+        return gradient
+
+    ours, oracle = learned(with_product=True), learned(with_product=False)
+    assert (ours - oracle).norm() <= 1e-10 * oracle.norm()
+
+
 def test_a_loss_that_sees_one_step_alone_has_its_gradient() -> None:
     """The steps after it add nothing."""
     stack = make()
@@ -188,8 +207,8 @@ def test_factors_are_kept_until_they_are_a_block_of_rows() -> None:
     """However many rows a step has: they lie in memory until then."""
     account = _Account()
     kept = []
-    for step in range(7, 0, -1):
-        account.add(step, torch.ones(B, 4 * H), torch.ones(B, H))
+    for _ in range(7):
+        account.add(torch.ones(B, 4 * H), torch.ones(B, H))
         kept.append(len(account._factors))
     assert kept == [1, 2, 0, 1, 2, 0, 1]
     assert torch.equal(account.close(), torch.full((4 * H, H), 7.0 * B))

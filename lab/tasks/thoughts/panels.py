@@ -16,19 +16,19 @@ def draw(content: Json, image: Path) -> None:
     """A panel for each probe, from the task's results: the median of seeds and their range at each
     checkpoint, which has a part of the set. Baselines have all of it, as the test has."""
     (result,) = content["cases"].values()
-    labels = {metric["name"]: metric["label"] for metric in content["metrics"]}
+    metrics = {metric["name"]: metric for metric in content["metrics"]}
     rows = -(-len(FIGURES) // _COLUMNS)
     figure, grid = subplots(rows, _COLUMNS, 2.1 * rows + 0.7, sharex=True)
     for axes, name in zip(grid.flat, FIGURES, strict=True):
         for norm, found in result["norms"].items():
-            draw_curve(axes, found, name, norm, list(result["norms"]))
+            draw_curve(axes, found, metrics[name], norm, list(result["norms"]))
         for baseline, figures in result["data"]["probes"].items():
             axes.axhline(
                 figures[name], color=GREY, linewidth=1.2, linestyle=_DASHES[baseline],
                 label=baseline,
             )  # fmt: skip
         # The words of a label that are before its unit are many for so narrow a panel.
-        axes.set_title(labels[name].replace(", ", ",\n", 1))
+        axes.set_title(metrics[name]["label"].replace(", ", ",\n", 1))
         axes.locator_params(nbins=_TICKS)
     for axes in grid[-1]:
         axes.set_xlabel("updates")

@@ -146,10 +146,21 @@ def test_who_won_is_told_by_the_median_and_a_tie_is_told() -> None:
 
 
 def test_the_range_of_a_test_is_of_the_least_and_the_most_that_is_a_number() -> None:
-    found = _tests(_contender("layer", [math.nan, 2.0, 9.0, 1.0, 4.0]))["loss"]
-    assert found["median"] == 3.0
+    found = _tests(_contender("layer", [math.nan, 2.0, 9.0, 1.0, 4.0]), [_LOSS])["loss"]
     assert found["range"] == [1.0, 9.0]
     assert found["seeds"] == [None, 2.0, 9.0, 1.0, 4.0]
+
+
+def test_a_seed_that_diverged_counts_as_worst_in_the_median_of_a_test() -> None:
+    """As in that of a curve: the best of three is not what to expect where two are lost."""
+    able, lost = [math.nan, 2.0, 9.0, 1.0, 4.0], [math.nan, 1.0, math.nan]
+    for metric, middle in ((_LOSS, 4.0), (_HITS, 2.0)):
+        runs = [[_run([], test, metric.name) for test in tests] for tests in (able, lost)]
+        some, most = (Contender("none", {}, 1e-2, run) for run in runs)
+        assert _tests(some, [metric])[metric.name]["median"] == middle
+        assert _tests(most, [metric])[metric.name]["median"] is None
+        steady = Contender("layer", {}, 1e-2, [_run([], 1.5, metric.name)] * 3)
+        assert winner([most, steady], metric) == "layer"
 
 
 def test_the_cost_of_sweeps_and_of_full_runs_are_told_apart() -> None:
@@ -217,6 +228,18 @@ def test_a_picture_has_a_panel_for_each_case_and_metric_and_says_which(saved: li
         assert all(len(axes.lines) == 2 for axes in figure.axes if axes.axison)
         assert [text.get_text() for text in figure.legends[0].get_texts()] == ["layer", "none"]
         assert smallest_letters_px(figure) >= LEAST_PX
+
+
+@pytest.mark.parametrize(("higher", "middle"), [(False, [3.0, 9.0]), (True, [3.0, 2.0])])
+def test_a_seed_that_diverges_leaves_a_line_that_counts_it_as_worst(
+    saved: list[Figure], higher: bool, middle: list[float]
+) -> None:
+    """And the range of the others: what the table tells is seen."""
+    found = {"updates": [10, 20], "curves": {"hits": [[1.0, 2.0], [3.0, None], [8.0, 9.0]]}}
+    axes = _panel(saved, higher=higher, norms={"layer": found})
+    assert axes.lines[0].get_ydata().tolist() == middle
+    (path,) = axes.collections[0].get_paths()
+    assert {tuple(corner) for corner in path.vertices} >= {(20, 2), (20, 9), (10, 1), (10, 8)}
 
 
 @pytest.mark.parametrize("seen", [[None, None], [3.0, 3.0]], ids=["diverged", "the same"])

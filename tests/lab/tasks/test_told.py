@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lab import command as task_commands
-from lab import experiment, jobs
+from lab import experiment, jobs, paper
 from lab.__main__ import main
 from lab.compare import Laboratory
 from lab.experiment import LabTask, Metric
@@ -35,16 +35,31 @@ def test_figures_of_the_test_are_printed_with_their_range_and_how_soon(
 ) -> None:
     figure = {"median": 2.0, "range": [1.0, 3.0], "seeds": [1.0, 2.0, 3.0]}
     lost = {"median": None, "range": None, "seeds": [None] * 3}
+    some = {"median": 3.0, "range": [1.0, 3.0], "seeds": [1.0, None, 3.0]}
+    most = {"median": None, "range": [1.0, 1.0], "seeds": [None, 1.0, None]}
     soon = {"updates": 40, "ratio": 0.5, "ratio_of_seeds": [0.5]}
     norms = {
         "layer": {"rate": 0.03, "test": {"off": figure}, "updates_to_best_of_none": soon},
         "none": {"rate": 0.1, "test": {"off": lost}, "updates_to_best_of_none": None},
+        "batch": {"rate": 0.1, "test": {"off": some}, "updates_to_best_of_none": None},
+        "weight": {"rate": 0.1, "test": {"off": most}, "updates_to_best_of_none": None},
     }
     task_commands.print_outcome({"task": "line", "cases": {"plain": {"norms": norms}}})
-    head, layer, none = capsys.readouterr().out.split("\n")[1:4]
+    head, layer, none, batch, weight = capsys.readouterr().out.split("\n")[1:6]
     assert head == "line plain"
     assert layer.split(": ")[1] == "off 2.0 (1.0 to 3.0); ratio 0.5"
     assert none.split() == ["none", "rate", "0.1:", "off", "diverged"]
+    assert batch.split(": ")[1] == "off 3.0 (1.0 to 3.0, 1 of 3 diverged)"
+    assert weight.split(": ")[1] == "off diverged (1.0 to 1.0, 2 of 3 diverged)"
+
+
+def test_the_table_of_the_paper_tells_how_many_seeds_diverged() -> None:
+    """The range of those that are left would else pass for all."""
+    some = {"median": 3.0, "range": [1.0, 3.0], "seeds": [1.0, None, 3.0]}
+    most = {"median": None, "range": [1.0, 1.0], "seeds": [None, 1.0, None]}
+    lost = {"median": None, "range": None, "seeds": [None] * 3}
+    told = [paper._end({"test": {"nats": found}}, "nats") for found in (some, most, lost)]
+    assert told == ["3 nats (1 to 3, 1 of 3 diverged)", "- nats (1 to 1, 2 of 3 diverged)", "-"]
 
 
 @pytest.mark.parametrize(
