@@ -57,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     analysis.add_argument("--out", type=Path, default=RESULTS / "analysis", help="folder to write")
     analysis.set_defaults(command=_analysis)
-    norms = commands.add_parser("norms", help="train twins, each of another norm")
+    norms = commands.add_parser("norms", help="train twins, each of another norm, at several rates")
     norms.add_argument("--out", type=Path, default=RESULTS, help="folder to write")
     norms.set_defaults(command=_norms, goes_on=True)
     race = commands.add_parser("race", help="train pens with and without layer norm")
@@ -101,12 +101,16 @@ def _analysis(options: argparse.Namespace) -> int:
 
 
 def _norms(options: argparse.Namespace) -> None:
-    from lab.norms import NORMS, contrast_twins
+    from lab.norms import NORMS, RATES, contrast_twins
 
     require_writable(options.out)
-    runs = {norm: Path("runs", f"contrast-{norm}") for norm in NORMS}
-    for norm, run in runs.items():
-        carry_out(read_recipe("contrast", [f"model.norm={norm}"]), run, "cpu", data_folder())
+    runs = {
+        norm: {rate: Path("runs", f"contrast-{norm}-{rate:g}") for rate in RATES} for norm in NORMS
+    }
+    for norm, of_norm in runs.items():
+        for rate, run in of_norm.items():
+            changes = [f"model.norm={norm}", f"training.learning_rate={rate}"]
+            carry_out(read_recipe("contrast", changes), run, "cpu", data_folder())
     contrast_twins(runs, read_recipe("contrast"), options.out, options.told)
 
 

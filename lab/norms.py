@@ -1,4 +1,4 @@
-"""What layer norm buys: twins, each of another norm, `python -m lab norms`.
+"""What layer norm buys: twins, each of another norm and at its best rate, `python -m lab norms`.
 
 For each: the loss training computes, the loss of what is served, the same at a batch of four and on
 segments three times as long as those of training; and how fast a perturbation of the zero state
@@ -7,7 +7,8 @@ Shapes: T steps.
 """
 
 import copy
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from contract.alphabets import START_TOKEN
-from export.results import write_json
+from export.results import machine, write_json
 from models.cells import CELLS, CellKind, State
 from models.language import LanguageConfig, LanguageModel
 from models.norms import NormKind
@@ -26,6 +27,7 @@ from training.loop import CHECKPOINT
 from training.text.data import read_corpus, streams
 
 NORMS: tuple[NormKind, ...] = ("layer", "batch", "weight", "none")
+RATES = (3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
 LONGER = 3
 SMALL_BATCH = 4
 PERTURBATION = 1e-14
@@ -42,6 +44,7 @@ class Twin:
     """
 
     norm: NormKind
+    rate: float
     training: float
     served: float
     training_small_batch: float
@@ -59,20 +62,31 @@ class Perturbation:
     after_200: float
 
 
-def contrast_twins(runs: dict[NormKind, Path], recipe: Recipe, out: Path, command: str) -> None:
-    """Measure trained twins, print two tables and write `contrast.json` into `out`, with the
-    `command` that was asked for them."""
+def contrast_twins(
+    runs: Mapping[NormKind, Mapping[float, Path]], recipe: Recipe, out: Path, command: str
+) -> None:
+    """Measure trained twins, the run of each norm whose rate has the least loss served; print two
+    tables and write `contrast.json` into `out`, with the `command` that was asked for them."""
     corpus = read_corpus(recipe.data.source)
     text = corpus.split(recipe.data.validation_fraction)[1]
-    models = {norm: load_twin(run) for norm, run in runs.items()}
     rows, steps = recipe.batch.rows, recipe.batch.steps
-    twins = [measure(norm, model, text, rows, steps) for norm, model in models.items()]
-    print(f"{'norm':8}{'training':>10}{'served':>10}{'gap':>11}{'batch 4':>10}{'3x longer':>11}"
-          f"{'served':>10}")  # fmt: skip
+    rates, twins, models = {}, list[Twin](), dict[NormKind, LanguageModel]()
+    for norm, of_norm in runs.items():
+        found = {rate: load_twin(run) for rate, run in of_norm.items()}
+        served = {r: loss(m, text, rows, steps, training=False) for r, m in found.items()}
+        rates[norm] = {
+            f"{r:g}": nats if math.isfinite(nats) else None for r, nats in served.items()
+        }
+        best = min(served, key=lambda rate: (math.isnan(served[rate]), served[rate]))
+        models[norm] = found[best]
+        twins.append(measure(norm, best, found[best], text, rows, steps))
+    print(f"{'norm':8}{'rate':>7}{'training':>10}{'served':>10}{'gap':>11}{'batch 4':>10}"
+          f"{'3x longer':>11}{'served':>10}")  # fmt: skip
     for t in twins:
         print(
-            f"{t.norm:8}{t.training:10.4f}{t.served:10.4f}{t.served - t.training:+11.1e}"
-            f"{t.training_small_batch:10.4f}{t.training_longer:11.4f}{t.served_longer:10.4f}"
+            f"{t.norm:8}{t.rate:7g}{t.training:10.4f}{t.served:10.4f}"
+            f"{t.served - t.training:+11.1e}{t.training_small_batch:10.4f}"
+            f"{t.training_longer:11.4f}{t.served_longer:10.4f}"
         )
     perturbations = [perturb_fresh(cell, norm) for cell in CELLS for norm in FRESH_NORMS]
     perturbations += [perturb_trained(norm, model, text) for norm, model in models.items()]
@@ -83,8 +97,10 @@ def contrast_twins(runs: dict[NormKind, Path], recipe: Recipe, out: Path, comman
         )
     content = {
         "command": command,
+        "machine": machine(),
         "recipe": asdict(recipe),
         "validation_bytes": len(text),
+        "rates": rates,
         "twins": [asdict(t) for t in twins],
         "perturbations": [asdict(p) for p in perturbations],
     }
@@ -99,10 +115,13 @@ def load_twin(run: Path) -> LanguageModel:
     return model
 
 
-def measure(norm: NormKind, model: LanguageModel, text: Tensor, rows: int, steps: int) -> Twin:
+def measure(
+    norm: NormKind, rate: float, model: LanguageModel, text: Tensor, rows: int, steps: int
+) -> Twin:
     """The losses of one trained twin."""
     return Twin(
         norm=norm,
+        rate=rate,
         training=loss(model, text, rows, steps, training=True),
         served=loss(model, text, rows, steps, training=False),
         training_small_batch=loss(model, text, SMALL_BATCH, steps, training=True),

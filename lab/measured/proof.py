@@ -86,7 +86,13 @@ def _reports(shipped: Iterable[Manifest]) -> Iterator[str]:
 def norms(content: Json) -> str:
     """Twins, each of another norm."""
     columns = ("training", "served", "training_small_batch", "training_longer", "served_longer")
-    twins = [(t["norm"], *(f"{t[c]:.4f}" for c in columns)) for t in content["twins"]]
+    twins = [
+        (t["norm"], told(t["rate"]), *(f"{t[c]:.4f}" for c in columns)) for t in content["twins"]
+    ]
+    tried = [
+        (norm, *("-" if nats is None else f"{nats:.4f}" for nats in rates.values()))
+        for norm, rates in content["rates"].items()
+    ]
     moved = [
         (p["network"], p["norm"], told(p["after_50"], 2), told(p["after_200"], 2))
         for p in content["perturbations"]
@@ -100,18 +106,17 @@ def norms(content: Json) -> str:
     return section(
         "## Norms",
         source(content),
-        f"Four LSTMs of {units} units, trained on Python's language reference in batches of "
-        f"{rows} rows of {steps} steps, from the same seed. They differ in their norm, and in that "
-        "under batch norm training begins every segment from the zero state, while the others "
-        f"carry theirs on. All have the rate {content['recipe']['training']['learning_rate']}, "
-        "which no sweep chose: at the best rate of each, layer norm is ahead of none by less than "
-        "half as much ([how much](LOG.md#laboratory)). The figures are nats per byte of the text "
-        "that validated them, with every segment from the zero state. Of the "
-        f"{told(total)} bytes only those in whole segments count: {counted}, but {small} in "
+        f"LSTMs of {units} units, trained on Python's language reference in batches of {rows} rows "
+        f"of {steps} steps, from the same seed. They differ in their norm, in their rate, which is "
+        "the best of those below for the text that is measured, and in that under batch norm "
+        "training begins every segment from the zero state, while the others carry theirs on. The "
+        "figures are nats per byte of the validation text, with every segment from the zero state. "
+        f"Of the {told(total)} bytes only those in whole segments count: {counted}, but {small} in "
         f"batches of {SMALL_BATCH} and {longer} where segments are {LONGER} times as long.",
         table(
             (
                 "norm",
+                "rate",
                 "training mode",
                 "served",
                 f"training mode, batch of {SMALL_BATCH}",
@@ -120,6 +125,8 @@ def norms(content: Json) -> str:
             ),
             twins,
         ),
+        "Served, at each rate that was tried:",
+        table(("norm", *next(iter(content["rates"].values()))), tried),
         "What a change of 1e-14 in every state of a float64 network, all zeros, has become in the "
         "output. W_h h has no variance there: layer norm of it alone (LSTM, GRU) divides the "
         f"change by the root of ε, {told(EPSILON**0.5, 2)}, at the first step and no other:",

@@ -12,10 +12,16 @@ from lab import paper
 from lab.measured import page, proof, speed, table
 
 _ROOT = Path(__file__).parents[2]
+_RATES = {"layer": {"0.1": 1.25, "0.3": None}}
+_TWIN = {"norm": "layer", "rate": 0.1, "served": 1.25}
+_TWIN |= dict.fromkeys(("training", "training_small_batch", "training_longer"), 1.5)
 _CONTRAST = {
-    "model": {"units": 8},
-    "batch": {"rows": 32, "steps": 10},
-    "training": {"learning_rate": 0.5},
+    "command": "c",
+    "recipe": {"model": {"units": 8}, "batch": {"rows": 32, "steps": 10}},
+    "validation_bytes": 1000,
+    "rates": _RATES,
+    "twins": [_TWIN | {"served_longer": 2.0}],
+    "perturbations": [],
 }
 
 
@@ -36,11 +42,11 @@ def test_a_goal_that_was_not_measured_is_neither_reached_nor_missed() -> None:
 
 def test_twins_are_told_with_what_is_not_alike_in_their_training() -> None:
     """Or the distance between two of them is taken for what a norm is worth."""
-    content = {"command": "c", "recipe": _CONTRAST, "validation_bytes": 1000}
-    told = " ".join(proof.norms(content | {"twins": [], "perturbations": []}).split())
+    told = " ".join(proof.norms(_CONTRAST).split())
     assert "under batch norm training begins every segment from the zero state" in told
-    assert "All have the rate 0.5, which no sweep chose" in told
     assert "by the root of ε, 0.0028, at the first step" in told
+    assert "| layer | 0.1 | 1.5000 | 1.2500 | 1.5000 | 1.5000 | 2.0000 |" in told
+    assert "| norm | 0.1 | 0.3 | | --- | --- | --- | | layer | 1.2500 | - |" in told
 
 
 def test_table_1_is_told_with_the_weights_at_which_epsilon_is_lost() -> None:
@@ -50,11 +56,10 @@ def test_table_1_is_told_with_the_weights_at_which_epsilon_is_lost() -> None:
 
 def test_losses_of_twins_are_told_with_the_bytes_that_are_in_whole_segments() -> None:
     """Of 1,000 bytes: 31 of each of 32 rows in segments of 10, 30 of them in whole ones."""
-    content = {"command": "c", "recipe": _CONTRAST, "validation_bytes": 1000}
-    told = " ".join(proof.norms(content | {"twins": [], "perturbations": []}).split())
+    told = " ".join(proof.norms(_CONTRAST).split())
     assert "Of the 1,000 bytes only those in whole segments count: 960, but" in told
     assert "1,000 in batches of 4 and 960 where segments are 3 times as long" in told
-    longer = content | {"validation_bytes": 1900, "twins": [], "perturbations": []}
+    longer = _CONTRAST | {"validation_bytes": 1900}
     told = " ".join(proof.norms(longer).split())
     assert "segments count: 1,600, but 1,880 in batches of 4 and 960 where" in told
 

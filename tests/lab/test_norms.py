@@ -1,6 +1,7 @@
 """The twins: which weights are measured, in which mode, over how much of the text."""
 
 import json
+import math
 from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ from lab.norms import (
     GROWTH_STEPS,
     LONGER,
     NORMS,
+    RATES,
     SMALL_BATCH,
     Perturbation,
     Twin,
@@ -76,10 +78,10 @@ def test_a_loss_is_of_whole_segments_from_the_zero_state() -> None:
 
 
 def test_only_under_batch_norm_are_training_and_serving_two_functions() -> None:
-    layer = measure("layer", twin("layer"), _TEXT, _ROWS * 2, _STEPS)
+    layer = measure("layer", 0.5, twin("layer"), _TEXT, _ROWS * 2, _STEPS)
     assert layer.training == layer.served
     assert layer.training_longer == layer.served_longer
-    batch = measure("batch", twin("batch"), _TEXT, _ROWS * 2, _STEPS)
+    batch = measure("batch", 0.5, twin("batch"), _TEXT, _ROWS * 2, _STEPS)
     assert abs(batch.training - batch.served) > 1e-4
     assert abs(batch.training - batch.training_small_batch) > 1e-4
     small = loss(twin("batch"), _TEXT, SMALL_BATCH, _STEPS, training=True)
@@ -124,48 +126,67 @@ def test_a_trained_twin_is_perturbed_as_it_is_served(monkeypatch: pytest.MonkeyP
 def test_twins_are_measured_on_the_validation_text_and_told_by_mode(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """At the rate whose loss served is least, and is a number."""
     texts = torch.zeros(900), torch.zeros(100)
     asked: list[Any] = []
 
-    def measured(norm: Any, model: str, text: torch.Tensor, rows: int, steps: int) -> Twin:
-        asked.append((norm, model, len(text), rows, steps))
-        return Twin(norm, 1.5, 2.0, 3.0, 4.0, 5.0)
+    def measured(norm: Any, rate: float, *given: Any) -> Twin:
+        asked.append((norm, rate, *given))
+        return Twin(norm, rate, 1.5, 2.0, 3.0, 4.0, 5.0)
+
+    def served(model: str, text: torch.Tensor, *size: int, training: bool) -> float:
+        assert (len(text), size, training) == (100, (32, 64), False)
+        return {"a": math.nan, "b": 3.0, "c": 2.0, "d": 1.0, "e": 1.5, "f": math.inf}[model]
 
     def trained(norm: Any, model: str, text: torch.Tensor) -> Perturbation:
-        assert len(text) == 100
+        assert (model, len(text)) == ({"layer": "c", "none": "d"}[norm], 100)
         return Perturbation("trained lstm", norm, 1e-3, 1e-7)
 
     corpus = SimpleNamespace(split=lambda _: texts)
     monkeypatch.setattr(norms, "read_corpus", lambda _: corpus)
     monkeypatch.setattr(norms, "load_twin", lambda run: run.name)
+    monkeypatch.setattr(norms, "loss", served)
     monkeypatch.setattr(norms, "measure", measured)
     monkeypatch.setattr(norms, "perturb_trained", trained)
     monkeypatch.setattr(
         norms, "perturb_fresh", lambda kind, norm: Perturbation(f"fresh {kind}", norm, 1e-5, 1e-9)
     )
-    recipe = read_recipe("contrast")
-    contrast_twins({"layer": Path("a"), "none": Path("b")}, recipe, tmp_path, "as typed")
-    size = recipe.batch.rows, recipe.batch.steps
-    assert asked == [("layer", "a", 100, *size), ("none", "b", 100, *size)]
+    recipe = read_recipe("contrast", ["batch.rows=32", "batch.steps=64"])
+    runs: dict[Any, Any] = {
+        "layer": {0.1: Path("a"), 0.3: Path("b"), 1.0: Path("c")},
+        "none": {0.1: Path("d"), 0.3: Path("e"), 1.0: Path("f")},
+    }
+    contrast_twins(runs, recipe, tmp_path, "as typed")
+    measured_at = "layer", 1.0, "c", texts[1], 32, 64
+    assert [asked[0], asked[1][:3]] == [measured_at, ("none", 0.1, "d")]
     content = json.loads((tmp_path / "contrast.json").read_text())
     assert (content["command"], content["validation_bytes"]) == ("as typed", 100)
+    assert content["machine"]["cores"] > 0
+    assert content["rates"] == {
+        "layer": {"0.1": None, "0.3": 3.0, "1": 2.0},
+        "none": {"0.1": 1.0, "0.3": 1.5, "1": None},
+    }
     networks = [(p["network"], p["norm"]) for p in content["perturbations"]]
     fresh = [(f"fresh {kind}", norm) for kind in CELLS for norm in ("layer", "none")]
     assert networks == [*fresh, ("trained lstm", "layer"), ("trained lstm", "none")]
     _, first, *_, last = capsys.readouterr().out.splitlines()
-    assert first.split() == ["layer", "1.5000", "2.0000", "+5.0e-01", "3.0000", "4.0000", "5.0000"]
+    losses = ["1.5000", "2.0000", "+5.0e-01", "3.0000", "4.0000", "5.0000"]
+    assert first.split() == ["layer", "1", *losses]
     assert last.endswith("1e-14 becomes 1e-03 in 50 steps, 1e-07 in 200")
 
 
-def test_each_twin_is_trained_with_its_own_norm(
+def test_each_twin_is_trained_with_its_own_norm_and_rate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trained: dict[str, str] = {}
+    trained: dict[Path, tuple[str, float]] = {}
+    compared: list[Any] = []
 
     def carry_out(recipe: Any, run: Path, *_: object) -> None:
-        trained[run.name] = recipe.model.norm
+        trained[run] = recipe.model.norm, recipe.training.learning_rate
 
     monkeypatch.setattr("lab.__main__.carry_out", carry_out)
-    monkeypatch.setattr("lab.norms.contrast_twins", lambda *_: None)
+    monkeypatch.setattr("lab.norms.contrast_twins", lambda *given: compared.append(given[0]))
     assert main(["norms", "--out", str(tmp_path)]) == 0
-    assert trained == {f"contrast-{norm}": norm for norm in NORMS}
+    (runs,) = compared
+    assert trained == {run: (norm, rate) for norm in runs for rate, run in runs[norm].items()}
+    assert {norm: tuple(of_norm) for norm, of_norm in runs.items()} == dict.fromkeys(NORMS, RATES)
