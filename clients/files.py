@@ -1,8 +1,11 @@
 """Files and standard input, as the verbs of `evenkeel` read and write them."""
 
 import os
+import re
 import shutil
 import sys
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ FORMATS = {
     ".plotter.svg": "plotter-svg", ".hpgl": "hpgl", ".plt": "hpgl", ".gcode": "gcode",
     ".nc": "gcode",
 }  # fmt: skip
+_DECLARED = re.compile(rb"""<\?xml\s[^>]*?encoding\s*=\s*["']([\w.-]+)""")
 
 
 def format_of(out: Path) -> str:
@@ -64,15 +68,31 @@ def save(file: Path, content: bytes) -> None:
 
 def piped() -> str:
     """All of standard input as text, its line ends as they are; nothing if it is closed."""
-    return "" if sys.stdin is None else _decoded("standard input", sys.stdin.buffer.read())
+    return _decoded("standard input", _of_pipe())
 
 
 def found(file: Path) -> str:
-    """What is in a file, or in standard input where it is called -."""
+    """What is in a file of ink, or in standard input where it is called -."""
+    piped = str(file) == "-"
     try:
-        return piped() if str(file) == "-" else _decoded(str(file), file.read_bytes())
+        content = _of_pipe() if piped else file.read_bytes()
     except OSError as error:
         raise typer.BadParameter(str(error)) from error
+    with suppress(LookupError, UnicodeError):  # of a name of none, or of another than it has
+        return content.decode(_encoding(content))
+    return _decoded("standard input" if piped else str(file), content)
+
+
+def _of_pipe() -> bytes:
+    return b"" if sys.stdin is None else sys.stdin.buffer.read()
+
+
+def _encoding(document: bytes) -> str:
+    """What XML says of its own."""
+    if document.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        return "utf-16"
+    told = _DECLARED.match(document)
+    return told[1].decode() if told else "utf-8"
 
 
 def _decoded(whence: str, content: bytes) -> str:

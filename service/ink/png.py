@@ -3,17 +3,21 @@ while it draws, a second for the largest page, and nobody else would be served m
 """
 
 import os
+import struct
 import subprocess
 import sys
+import zlib
 
 import resvg_py
 
 _NICENESS = 10  # a picture waits for streams
 _LONGEST_S = 60.0
+_HEAD_BYTES = 33  # the signature of a PNG, and its first chunk
+_PX_PER_M = round(96 / 0.0254)  # of CSS, in whole numbers
 
 
 def to_png(svg: str, ground: str | None = "white") -> bytes:
-    """The drawing on a ground of some colour, or on none, as large as it says it is.
+    """The drawing on a ground of some colour, or on none, as large as it says it is, on paper too.
 
     Raises `RuntimeError` for what cannot be drawn, and `DeadlineExceeded`.
     """
@@ -28,7 +32,7 @@ def to_png(svg: str, ground: str | None = "white") -> bytes:
     if drawn.returncode:
         said = drawn.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise RuntimeError(f"no image came of the drawing ({drawn.returncode}): {said}")
-    return drawn.stdout
+    return _sized(drawn.stdout)
 
 
 def to_png_here(svg: str, ground: str | None = "white") -> bytes:
@@ -36,6 +40,13 @@ def to_png_here(svg: str, ground: str | None = "white") -> bytes:
     time."""
     # Ink has no text, and the image the service runs in no fonts to look for.
     return bytes(resvg_py.svg_to_bytes(svg_string=svg, background=ground, skip_system_fonts=True))
+
+
+def _sized(png: bytes) -> bytes:
+    """The image with how large its px are, which whoever places it has to guess otherwise."""
+    told = b"pHYs" + struct.pack(">IIB", _PX_PER_M, _PX_PER_M, 1)
+    chunk = struct.pack(">I", len(told) - 4) + told + struct.pack(">I", zlib.crc32(told))
+    return png[:_HEAD_BYTES] + chunk + png[_HEAD_BYTES:]
 
 
 def _draw(ground: str | None) -> None:

@@ -2,17 +2,16 @@
 
 import re
 from itertools import islice
-from math import isfinite
 from xml.etree import ElementTree
 
 from service.errors import InvalidRequest
 from service.reader.schemas import MOST_POINTS
+from service.reader.trace import points
 
 _NAMESPACE = "{http://www.w3.org/2003/InkML}"
 _XML_ID = "{http://www.w3.org/XML/1998/namespace}id"
 # After comments and instructions, if anywhere; what is passed over is not looked at again.
 _DOCUMENT_TYPE = re.compile(r"\ufeff?(?>\s+|<!--.*?-->|<\?.*?\?>)*+<!DOCTYPE", re.DOTALL)
-_SIGN = re.compile(r"(?<=[\d.])(?=-)")  # parts two numbers without a space
 _MOST_ELEMENTS = 50_000  # a tree of more is let go of in one go, for which all others wait
 _PORTION = 32 * 1024  # characters, which take some milliseconds
 _MOST_OF_NAME = 40  # characters that are told of what is no ink
@@ -25,20 +24,20 @@ def from_inkml(document: str) -> list[list[list[float]]]:
     A trace is a list of points, numbers each, X and Y among the channels that its format names,
     turned where they grow to the left or upwards; what other channels say is passed over. Where the
     pen is up, or a trace is only defined, there is no ink. Raises `InvalidRequest` for anything
-    else: differences, hexadecimal numbers, entities.
+    else: hexadecimal numbers, entities.
     """
     root = _root(document)
     most_more = _drop_intermittent(root)
     named = (c.get("name", "") for c in root.iter() if _tag(c) == "channel")
     channels = list(islice(named, _MOST_CHANNELS)) or ["X", "Y"]
-    # A document may name a format more than once; all its traces have the first.
+    # A document may name a format more than once.
     width = next((i for i in range(1, len(channels)) if channels[i] in channels[:i]), len(channels))
     if not {"X", "Y"}.issubset(channels[:width]):
         raise InvalidRequest("inkml has no channels X and Y", "inkml")
     x, y = channels.index("X"), channels.index("Y")
     right, down = _signs(root, x, y)
-    widths = range(width, width + most_more + 1)
-    strokes = _joined([(trace, _points(_told(trace), x, y, widths)) for trace in _traces(root)])
+    widths = _widths(root, width, most_more)
+    strokes = _joined([(trace, points(_told(trace), x, y, widths)) for trace in _traces(root)])
     return [[[right * x, down * y] for x, y in stroke] for stroke in strokes]
 
 
@@ -65,6 +64,19 @@ def _signs(root: ElementTree.Element, x: int, y: int) -> tuple[int, int]:
     if len(signs) > 1:
         raise InvalidRequest("inkml has formats that differ in where X and Y grow", "inkml")
     return signs.pop() if signs else (1, 1)
+
+
+def _widths(root: ElementTree.Element, width: int, most_more: int) -> range:
+    """How many values a point may have, as a format with X and Y says: of a pen that tells its
+    force they are more than of a mouse."""
+    widths = [width]
+    for element in root.iter():
+        if _tag(element) == "traceFormat":
+            channels = islice(element, _MOST_CHANNELS)
+            names = [c.get("name") for c in channels if _tag(c) == "channel"]
+            if {"X", "Y"}.issubset(names):
+                widths.append(len(names))
+    return range(min(widths), max(widths) + most_more + 1)
 
 
 class _Builder(ElementTree.TreeBuilder):
@@ -119,8 +131,8 @@ def _traces(root: ElementTree.Element) -> list[ElementTree.Element]:
     if any(len(trace) for trace in traces):
         raise InvalidRequest("inkml has a trace with an element in it", "inkml")
     # Before any of them is read: a document has room for many more than are taken.
-    if (points := sum(_told(t).count(",") + 1 for t in traces)) > MOST_POINTS:
-        raise InvalidRequest(f"inkml has {points:,} points; at most {MOST_POINTS:,}", "inkml")
+    if (count := sum(_told(t).count(",") + 1 for t in traces)) > MOST_POINTS:
+        raise InvalidRequest(f"inkml has {count:,} points; at most {MOST_POINTS:,}", "inkml")
     return traces
 
 
@@ -130,14 +142,14 @@ def _joined(
     """The points of each stroke, whether it is one trace or several that continue each other."""
     strokes: list[list[list[float]]] = []
     by_id: dict[str, list[list[float]]] = {}
-    for trace, points in traces:
+    for trace, found in traces:
         stroke = None
         if trace.get("continuation") in ("middle", "end"):
             stroke = by_id.get(trace.get("priorRef", "").removeprefix("#"))
         if stroke is None:
             stroke = []
             strokes.append(stroke)
-        stroke += points
+        stroke += found
         if name := trace.get(_XML_ID) or trace.get("id"):
             by_id[name] = stroke
     return strokes
@@ -150,30 +162,3 @@ def _tag(element: ElementTree.Element) -> str:
 def _told(trace: ElementTree.Element) -> str:
     """Its points, without the comma that may come after the last."""
     return (trace.text or "").strip().strip(",")
-
-
-def _points(trace: str, x: int, y: int, widths: range) -> list[list[float]]:
-    points = []
-    for written in _SIGN.sub(" ", trace).split(","):
-        values = written.split()
-        if len(values) not in widths:
-            raise InvalidRequest(
-                f"inkml has a point of {len(values)} numbers in a format of {widths[0]}", "inkml"
-            )
-        try:
-            points.append([_number(values[x]), _number(values[y])])
-        except ValueError as error:
-            raise InvalidRequest(
-                f"inkml has a point {written.strip()[:20]!r}; its numbers must be decimal, and no "
-                "differences",
-                "inkml",
-            ) from error
-    return points
-
-
-def _number(written: str) -> float:
-    """Raises `ValueError` for what is none, and for Python's own ways to write one."""
-    number = float(written)
-    if "_" in written or not (written.isascii() and isfinite(number)):
-        raise ValueError(written)
-    return number

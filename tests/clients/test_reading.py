@@ -37,6 +37,18 @@ def test_a_line_is_read(url: str, ink: str, tmp_path: Path) -> None:
     assert evenkeel(url, "read", "-", given=ink).stdout == from_a_file.stdout
 
 
+@pytest.mark.parametrize("encoding", ["UTF-16", "iso-8859-1", "shift_jis"])
+def test_ink_is_read_in_the_encoding_that_it_has(url: str, encoding: str, tmp_path: Path) -> None:
+    """Which XML tells in its first line, and UTF-16 by the mark of order before it."""
+    said = _INKML.replace('1.0"', f"1.0\" encoding='{encoding}'").replace(
+        "<ink>", "<ink><!-- ¶ -->"
+    )
+    (tmp_path / "ink").write_bytes(said.encode(encoding))
+    from_a_file = evenkeel(url, "read", str(tmp_path / "ink"))
+    assert from_a_file.stdout == f"{_read(url, strokes=_INK)}\n", from_a_file.output
+    assert evenkeel(url, "read", given=said.encode(encoding)).stdout == from_a_file.stdout
+
+
 def test_lines_of_a_page_are_read_each_by_itself(url: str) -> None:
     page = {"seed": 1, "lines": [{"text": t, "strokes": s} for t, s in
                                  (("a", _INK), ("", []), ("b", _OTHER))]}  # fmt: skip
@@ -84,6 +96,7 @@ def test_the_ruled_line_and_the_model_are_as_they_were_asked_for(url: str) -> No
     [
         ("", "no JSON"), ("[[[0, NaN]]]", "NaN"), ("{}", "no strokes"), ("5", "no strokes"),
         ('{"lines": [[]]}', "no strokes"), ('{"lines": 5}', "no strokes"), (b"\xff", "no UTF-8"),
+        (b"\xff\xfe<", "no UTF-8"), ("<?xml encoding='hex'?>\xb6".encode("latin-1"), "no UTF-8"),
     ],
 )  # fmt: skip
 def test_what_is_no_ink_is_told_before_anybody_is_asked(ink: str | bytes, told: str) -> None:

@@ -254,6 +254,18 @@ def test_a_png_may_have_no_ground(ink: InkService) -> None:
     assert (clear[..., 3] == 255).any()
 
 
+@pytest.mark.parametrize("page", ["a5", {"width": 91.7, "height": 43}], ids=str)
+def test_an_image_is_placed_as_large_as_its_sheets_are(ink: InkService, page: Any) -> None:
+    """Programs that print an image which does not say how large its px are make of a sheet a third
+    more: they take them for points."""
+    body = {"text": "to\nsize", "seed": 3, "line_height": 64, "margin": 10, "page": page}
+    image = Image.open(io.BytesIO(ink.post(**body, format="png").content))
+    image.load()  # all of it, and the check sums
+    told = ink.write(**body)
+    mm = [px / dpi * 25.4 for px, dpi in zip(image.size, image.info["dpi"], strict=True)]
+    assert mm == pytest.approx([told[side] / _MM for side in ("width", "height")], abs=0.3)
+
+
 def test_a_page_in_px_is_what_it_was_and_its_margin_may_be_given(ink: InkService) -> None:
     body = {"text": "here", "seed": 5, "width": 500}
     answer = ink.write(**body)

@@ -257,7 +257,7 @@ _WIDE = "<ink><trace>0 0, 1e6 0</trace></ink>"
         ),
         ({"inkml": f"<ink>{'<trace>1 2</trace>' * 1001}</ink>"}, "inkml has 1001 strokes of 1001"),
         ({"inkml": "<ink><trace>1 2, 3</trace></ink>"}, "a point of 1 numbers"),
-        ({"inkml": "<ink><trace>1 2, '3 4</trace></ink>"}, "a point"),
+        ({"inkml": "<ink><trace>1 2, #3 4</trace></ink>"}, "a point '#3 4'"),
         ({"inkml": "<ink><trace>1 2, nan 4</trace></ink>"}, "inkml"),
     ],
 )
