@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from contract.alphabets import START_TOKEN
-from export.results import write_json
+from export.results import machine, write_json
 from models.cells import CELLS, CellKind, State
 from models.language import LanguageConfig, LanguageModel
 from models.norms import NormKind
@@ -82,6 +82,7 @@ def contrast_twins(runs: dict[NormKind, Path], recipe: Recipe, out: Path, comman
         )
     content = {
         "command": command,
+        "machine": machine(),
         "recipe": asdict(recipe),
         "validation_bytes": len(text),
         "twins": [asdict(t) for t in twins],

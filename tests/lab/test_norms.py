@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from export.results import machine
 from lab import norms
 from lab.__main__ import main
 from lab.norms import (
@@ -149,6 +150,7 @@ def test_twins_are_measured_on_the_validation_text_and_told_by_mode(
     assert asked == [("layer", "a", 100, *size), ("none", "b", 100, *size)]
     content = json.loads((tmp_path / "contrast.json").read_text())
     assert (content["command"], content["validation_bytes"]) == ("as typed", 100)
+    assert content["machine"] == machine()
     networks = [(p["network"], p["norm"]) for p in content["perturbations"]]
     fresh = [(f"fresh {kind}", norm) for kind in CELLS for norm in ("layer", "none")]
     assert networks == [*fresh, ("trained lstm", "layer"), ("trained lstm", "none")]
