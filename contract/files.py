@@ -105,6 +105,13 @@ def replacing(path: Path, mode: int | None = None) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def to_disk(path: Path) -> None:
+    """Have the content of a file on the disk: after a loss of power a name may otherwise lead to
+    what was never written. For what took hours to make. Raises `OSError`."""
+    with path.open("rb") as file:
+        os.fsync(file)
+
+
 def forget_unfinished(path: Path) -> None:
     """Remove the temporary files that `replacing` left beside `path` in processes that were killed.
     No other process may be writing the file: its temporary file would be removed as well."""

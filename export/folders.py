@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from glob import escape
 from pathlib import Path
 
-from contract.files import alone_in, behind, require_writable
+from contract.files import alone_in, behind, require_writable, to_disk
 
 _RANDOM = 8  # characters that `tempfile` ends a name with
 
@@ -64,6 +64,7 @@ def made_whole(folder: Path, ours: Callable[[Path], bool], what: str) -> Iterato
         made.chmod(0o755)
         for file in made.iterdir():
             file.chmod(0o644)
+            to_disk(file)  # or a loss of power might leave neither this folder nor the one before
         before = made.with_name("before")
         try:
             if folder.exists():

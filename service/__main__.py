@@ -13,12 +13,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
+_hang_ups: list[int] = []  # that came while it loads
 # Before anything takes its time to load: process 1 of a container would not hear of them at all. At
 # once, as nothing is to be ended yet: an exception within an import may come out as another.
 if __name__ == "__main__":
     for _number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(_number, lambda *_: os._exit(0))
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, lambda number, _: _hang_ups.append(number))
 # The event loop's own files would take the numbers of standard ones that are closed, and to close
 # such a number aborts.
 for _standard in (0, 1, 2):
@@ -69,6 +70,10 @@ def main() -> int:
         server = Server(app, settings)
     except OSError as error:
         return _refused(error)
+    # Sent by whoever expects a reload, and when a terminal closes: no reason to end.
+    signal.signal(signal.SIGHUP, lambda *_: app.state.watch.ask())
+    if _hang_ups:  # the artifacts may have been read before
+        app.state.watch.ask()
     with suppress(SystemExit):  # of uvicorn, which has logged what is wrong with the place
         server.run()
     if not server.started:

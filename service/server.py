@@ -7,7 +7,6 @@ then is ended with an error. A second signal ends the process at once.
 
 import asyncio
 import logging
-import signal
 import socket
 import time
 from functools import partial
@@ -24,7 +23,6 @@ from service.http.limits import Bodies
 from service.http.online import Sessions
 from service.http.sockets import WebSocketConnection
 from service.settings import Settings
-from service.watch import Watch
 
 log = logging.getLogger(__name__)
 
@@ -62,17 +60,11 @@ class Server(uvicorn.Server):
             )
         )
         self._models: Models = app.state.models
-        self._watch: Watch = app.state.watch
         self._sessions: Sessions = app.state.sessions
         self._aside: Aside = app.state.aside
         self._bodies: Bodies = app.state.bodies
         self._settings = settings
         self._told_s: float | None = None
-
-    def run(self, sockets: list[socket.socket] | None = None) -> None:
-        # Sent by whoever expects a reload, and when a terminal closes: no reason to end.
-        signal.signal(signal.SIGHUP, lambda *_: self._watch.ask())
-        super().run(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self._told_s is not None:

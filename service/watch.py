@@ -20,7 +20,9 @@ class Watch:
 
     def ask(self) -> None:
         """Have it look now, also at what failed before. May be called by a signal handler."""
-        if self._loop is not None and not self._loop.is_closed():  # a hang-up may come late
+        if self._loop is None:
+            self._asked.set()  # for its first look
+        elif not self._loop.is_closed():  # a hang-up may come late
             self._loop.call_soon_threadsafe(self._asked.set)
 
     async def run(self) -> None:

@@ -11,7 +11,7 @@ from safetensors.torch import load as tensors_in
 from safetensors.torch import save_file
 from torch import Tensor
 
-from contract.files import forget_unfinished, replacing
+from contract.files import forget_unfinished, replacing, to_disk
 from training.machine import memory_shortage
 
 _KEY = "evenkeel"
@@ -22,8 +22,8 @@ _WHOLE = {"model", "batch", "training"}
 
 
 def save(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-    """Write both or nothing: a full disk or an interruption leaves the old file as it was, and what
-    a process that was killed had begun beside it is gone.
+    """Write both or nothing: a full disk, an interruption or a loss of power leaves the old file as
+    it was, and what a process that was killed had begun beside it is gone.
 
     Raises `OSError` naming the file when it cannot be written.
     """
@@ -31,6 +31,7 @@ def save(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
     forget_unfinished(path)  # first: each is as large as a checkpoint, and the disk may be full
     with replacing(path) as temporary:
         save_file(flat, temporary, metadata={_KEY: json.dumps(facts)})
+        to_disk(temporary)
 
 
 def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

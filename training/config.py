@@ -48,16 +48,14 @@ class DataConfig:
 
     def options(self) -> dict[str, Any]:
         """All that not every kind has, by name, where it is not as usual."""
-        usual = {f.name: f.default for f in fields(self)}
-        del usual["source"], usual["validation_fraction"]
-        return {name: v for name in usual if (v := getattr(self, name)) != usual[name]}
+        return _unusual(self, "source", "validation_fraction")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchConfig:
     """`rows` side by side in an update, `steps` of each; kinds with whole rows have no steps, and
     short rows at first if they are `growing`, which a model that is trained on need not go through.
-    """
+    Which of these a kind has, it says itself."""
 
     rows: int = 64
     steps: int = 100
@@ -70,6 +68,10 @@ class BatchConfig:
                 f"batch.rows is {self.rows} and batch.steps {self.steps}; an update has at most "
                 f"{_MOST_STEPS} steps of all rows together"
             )
+
+    def options(self) -> dict[str, Any]:
+        """All that not every kind has, by name, where it is not as usual."""
+        return _unusual(self, "rows")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +143,12 @@ class Place:
     device: str = "cpu"
     rank: int = 0
     world: int = 1
+
+
+def _unusual(table: "DataConfig | BatchConfig", *of_all: str) -> dict[str, Any]:
+    """The values that are not the defaults, but for those of all kinds."""
+    usual = {f.name: f.default for f in fields(table) if f.name not in of_all}
+    return {name: v for name in usual if (v := getattr(table, name)) != usual[name]}
 
 
 def _require_positive(table: str, **values: float) -> None:

@@ -28,7 +28,8 @@ class TrainingKind(Protocol):
 
     @property
     def options(self) -> frozenset[str]:
-        """Which of `training.config.DataConfig.options` say something of its data."""
+        """Which of the options of `training.config.DataConfig` and `BatchConfig` say something of
+        its data and its batches."""
         ...
 
     @property

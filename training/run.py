@@ -100,8 +100,10 @@ def _require_sense(recipe: Recipe, kind: TrainingKind, start: Path | None, world
         raise ValueError(
             f"training.calibrated is of models with logits; one of kind {kind.name} has none"
         )
-    if others := recipe.data.options().keys() - kind.options:
-        told = ", ".join(f"data.{name}" for name in sorted(others))
+    options = {"data": recipe.data.options(), "batch": recipe.batch.options()}
+    given = ((table, name) for table, some in options.items() for name in sorted(some))
+    if others := [f"{table}.{name}" for table, name in given if name not in kind.options]:
+        told = ", ".join(others)
         raise ValueError(f"{told}: a model of kind {kind.name} has no use for that")
     if start is not None:
         require_start(start, recipe)  # and once more when its weights are read

@@ -10,7 +10,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 
 from service.engine import terms
 from service.engine.chunk import Chunks
@@ -22,7 +22,7 @@ from service.engine.pace import Pace
 from service.engine.runners import Runner
 from service.engine.slots import Slots
 from service.engine.terms import Terms
-from service.errors import EngineFault, NotReady, Overloaded, ServiceError
+from service.errors import EngineFault, NotReady, Overloaded
 from service.metrics import EngineMetrics
 
 log = logging.getLogger(__name__)
@@ -57,7 +57,8 @@ class Engine:
         """`another` makes a runner in the place of one whose run failed; None keeps that one.
         `problem` says why a model will not serve; `share` is where others see that it works."""
         self.name = name
-        self._slots = Slots(runner, metrics, limits.slice_s)
+        self._wake = threading.Condition()
+        self._slots = Slots(runner, metrics, limits.slice_s, self._wake)
         self._another = another
         self._share = share or CoreBudget(cores=1).share(threads=1)
         self._metrics = metrics
@@ -65,7 +66,6 @@ class Engine:
         self._attest = attest
         self._measure = measure
         self._problem = problem
-        self._wake = threading.Condition()
         self._stopping = False
         self._patient_until_s = math.inf  # when a run is given up, once the engine is to stop
         self._given_up = False  # it had to stop in the midst of a run
@@ -97,7 +97,7 @@ class Engine:
         self.tell_to_stop()
         self._thread.join(max(0.0, self._patient_until_s - time.monotonic()))
         if self._thread.is_alive():
-            self._end_all(NotReady("the model is stuck"), states_known=False)
+            self._slots.end_all(NotReady("the model is stuck"), states_known=False)
             self._given_up = True
             self._slots.runner.give_up()
 
@@ -209,7 +209,7 @@ class Engine:
             self.ready = False
             self._share.release()
             self.attested.set()
-            self._end_all(NotReady("the model has stopped"))
+            self._slots.end_all(NotReady("the model has stopped"), states_known=True)
             self._working_since_s = None
 
     def _admit(self) -> bool:
@@ -221,19 +221,19 @@ class Engine:
             self._wake.wait_for(lambda: self._taken or self._stopping, _LOOK_S)
             self._waited_s = time.perf_counter() - began_s
         while True:
-            with self._slots.runner.turn, self._wake:
+            with self._wake:
                 if self._stopping:
                     return False
                 self._news, now_s = False, time.monotonic()
-                if self._failed is None:
-                    self._slots.tend(now_s)
+                self._working_since_s = now_s
+            if self._failed is None:
+                self._slots.tend(now_s)
+            with self._wake:
                 if schedule.slots or self._failed is not None:
-                    self._working_since_s = now_s
                     self._share.acquire()
                     return True
                 self._share.release()
                 self._working_since_s = None
-            with self._wake:
                 self._idle = True
                 self._wake.wait_for(lambda: self._news, _LOOK_S if schedule.waiting else None)
                 self._idle = False
@@ -282,8 +282,7 @@ class Engine:
         except Exception:  # its folder may hold something else by now
             log.exception("%s has no other runner, and keeps the one whose run failed", self.name)
             runner = self._slots.runner
-        with self._slots.runner.turn, self._wake:  # who asks meanwhile counts nobody twice
-            self._slots.move_to(runner)
+        self._slots.move_to(runner)
         self.ready = self._attest(runner)
         if not self.ready:
             raise RuntimeError("a new runner was not attested") from error
@@ -294,10 +293,6 @@ class Engine:
             log.warning("%s was given up in the midst of a run", self._thread.name)
         else:
             log.error(what, self._thread.name, exc_info=error)
-
-    def _end_all(self, error: ServiceError, *, states_known: bool = True) -> None:
-        with self._slots.runner.turn if states_known else nullcontext(), self._wake:
-            self._slots.end_all(error, states_known=states_known)
 
 
 @contextmanager

@@ -3,24 +3,36 @@ two chunks.
 """
 
 import threading
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
+from typing import Any
 
 from contract.golden import Arrays
 from service.engine import terms
 from service.engine.pace import Pace
 from service.engine.runners import Runner, stack_rows
-from service.engine.schedule import Schedule, Ticket
+from service.engine.schedule import Schedule
 from service.errors import ServiceError
 from service.metrics import EngineMetrics
 
 
 class Slots:
     """Who runs on a runner, and who waits for that. The engine's thread makes all calls;
-    where it is stuck, another one that of `end_all`."""
+    where it is stuck, another one that of `end_all`.
 
-    def __init__(self, runner: Runner, metrics: EngineMetrics, slice_s: float) -> None:
+    A job changes places under `lock`: who has it counts nobody twice. It is never held while a slot
+    is read or loaded, for a device may be stuck; all may have been ended when that returns.
+    """
+
+    def __init__(
+        self,
+        runner: Runner,
+        metrics: EngineMetrics,
+        slice_s: float,
+        lock: AbstractContextManager[Any] | None = None,
+    ) -> None:
         self.runner = runner
+        self.lock = lock or threading.RLock()
         self.schedule = Schedule(runner.width, slice_s)
         self.handing_out = threading.Lock()  # no job ends for another reason meanwhile
         self._metrics = metrics
@@ -29,9 +41,14 @@ class Slots:
     def tend(self, now_s: float) -> None:
         """Let go of jobs that nobody wants or whose time is up, and of slots nobody reads from, and
         fill what is free."""
-        self._clear(now_s)
-        while (following := self.schedule.next(now_s)) is not None:
-            self._place(*following, now_s)
+        with self.lock:
+            leaving = list(self._leaving(now_s))
+        for slot in leaving:
+            self.park(slot)
+        with self.lock:
+            self._let_go(now_s)
+        while self._place_next(now_s):
+            pass
         self._count()
 
     def groups(self, pace: Pace) -> list[tuple[list[int], bool]]:
@@ -61,11 +78,13 @@ class Slots:
 
     def park(self, slot: int) -> None:
         """Its state is a value: the job keeps it until it is placed again."""
-        ticket = self.schedule.slots[slot]
-        ticket.job.publish()
-        ticket.job.state = self.runner.read(slot)
-        self.schedule.waiting.append(ticket)
-        self.retire(slot)
+        state = self.runner.read(slot)
+        with self.lock:
+            if (ticket := self.schedule.slots.get(slot)) is not None:
+                ticket.job.publish()
+                ticket.job.state = state
+                self.schedule.waiting.append(ticket)
+                self.retire(slot)
 
     def retire(self, slot: int) -> None:
         """The slot is free; what the job had there is lost."""
@@ -81,12 +100,11 @@ class Slots:
 
     def end_all(self, error: ServiceError, *, states_known: bool) -> None:
         """End whoever runs or waits, with its state where that is known."""
-        with self.handing_out:
-            for slot, ticket in list(self.schedule.slots.items()):
-                if states_known:
-                    with suppress(Exception):  # of a device that is lost nobody has them
-                        self.park(slot)
-                        continue
+        for slot in list(self.schedule.slots) if states_known else ():
+            with suppress(Exception):  # of a device that is lost nobody has them
+                self.park(slot)
+        with self.lock, self.handing_out:
+            for ticket in self.schedule.slots.values():
                 ticket.job.fail(error)
             for ticket in self.schedule.waiting:
                 ticket.end(error)
@@ -94,12 +112,15 @@ class Slots:
             self.schedule.waiting.clear()
             self._count()
 
-    def _clear(self, now_s: float) -> None:
+    def _leaving(self, now_s: float) -> Iterator[int]:
+        """The slots to be parked; those that nobody wants any more are retired."""
         for slot, ticket in list(self.schedule.slots.items()):
             if ticket.job.cancelled:
                 self.retire(slot)
             elif ticket.job.paused or now_s > ticket.deadline_s:
-                self.park(slot)
+                yield slot
+
+    def _let_go(self, now_s: float) -> None:
         for ticket in list(self.schedule.waiting):
             if ticket.job.cancelled:
                 self.schedule.waiting.remove(ticket)
@@ -107,11 +128,21 @@ class Slots:
                 self.schedule.waiting.remove(ticket)
                 ticket.end(terms.late())
 
-    def _place(self, slot: int, ticket: Ticket, now_s: float) -> None:
+    def _place_next(self, now_s: float) -> bool:
+        """Whether one that waits has a slot now."""
+        with self.lock:
+            following = self.schedule.next(now_s)
+        if following is None:
+            return False
+        slot, ticket = following
         if slot in self.schedule.slots:
             self.park(slot)
-        self.schedule.place(slot, ticket, now_s)
+        with self.lock:
+            if ticket not in self.schedule.waiting:
+                return False
+            self.schedule.place(slot, ticket, now_s)
         self.runner.load(slot, ticket.job.state)
+        return True
 
     def _count(self) -> None:
         self._metrics.waiting.set(len(self.schedule.waiting))

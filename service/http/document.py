@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
-from fastapi.responses import FileResponse
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.routing import APIRoute
-from starlette.staticfiles import StaticFiles
 
 from service.http.callers import is_open
 from service.http.described import ANYWHERE, COMPONENTS, ErrorBody, error_examples
+from service.http.files import PAGE, Files
 from service.http.guard import POLICY
 
 _SERVICE = Path(__file__).parents[1]
@@ -141,13 +140,13 @@ def _show(operation: dict[str, Any], name: str, example: dict[str, Any]) -> None
         content.setdefault("examples", {})[name] = about | {"value": example["answer"]}
 
 
-async def _page() -> FileResponse:
-    return FileResponse(_SERVICE / "web" / "docs.html", headers={"Cache-Control": "no-cache"})
+async def _page(request: Request) -> Response:
+    return await PAGE.get_response("docs.html", request.scope)
 
 
-def scripts() -> StaticFiles:
+def scripts() -> Files:
     """What the page loads from `/docs/ui`."""
-    return StaticFiles(packages=[("fastapi_swagger", "resources")])
+    return Files(packages=[("fastapi_swagger", "resources")])
 
 
 router = APIRouter(include_in_schema=False)

@@ -16,7 +16,8 @@ from pydantic_core import CoreSchema
 
 from service.state import StatePolicy
 
-_INTEGERS_OF_FLOATS = 2.0**53
+# From here on a float stands for several integers: 2.0**53 may have been written as one more.
+_NO_LONGER_WHOLE = 2.0**53
 # What rounds to the least normal float32 or more, and what rounds past the largest: half a step
 # below either. Of smaller numbers few digits are left, and some kernels take them for 0.
 _LEAST, _TOO_LARGE = 2.0**-126 - 2.0**-150, 2.0**128 - 2.0**103
@@ -71,7 +72,7 @@ def _in_float32(value: float) -> float:
 
 def _whole(value: Any) -> Any:
     """Some clients write their integers as 1328.0."""
-    if isinstance(value, float) and value.is_integer() and abs(value) <= _INTEGERS_OF_FLOATS:
+    if isinstance(value, float) and value.is_integer() and abs(value) < _NO_LONGER_WHOLE:
         return int(value)
     return value
 

@@ -42,7 +42,7 @@ _LINES = [(name.lower().encode(), value.encode()) for name, value in POLICY.item
 def hosts_of(address: str, named: Iterable[str]) -> frozenset[str]:
     """The host names answered to: those named, or those of the loopback interface for a service
     that listens there; empty for any."""
-    chosen = frozenset(name.lower() for name in named)
+    chosen = frozenset(map(_as_compared, named))
     if chosen:
         return frozenset() if "*" in chosen else chosen
     return frozenset(_LOOPBACK) if is_loopback(address) else frozenset()
@@ -137,9 +137,16 @@ def _place(origin: str) -> str | None:
 def _name(host: str) -> str:
     """A Host header without its port."""
     try:
-        return (urlsplit(f"//{host}").hostname or "").lower()
+        return _as_compared(urlsplit(f"//{host}").hostname or "")
     except ValueError:
         return ""
+
+
+@kept
+def _as_compared(name: str) -> str:
+    """An address in its one spelling; a name without the dot that ends it in the whole tree of
+    names, as in `localhost.`."""
+    return str(ip_address(name)) if _is_address(name) else name.lower().removesuffix(".")
 
 
 @kept

@@ -14,7 +14,12 @@ from service.http.errors import refuse
 from service.http.waits import cut_short, turns
 
 _MOST_DIGITS = 20  # of a length that is one
-_MOST_OF_CODING = 40  # characters that are told of one
+_MOST_OF_CODING = 60  # characters that are told of one
+# What a body in these words of a header need not be decoded from: chunks are of the connection.
+_AS_IT_IS = {
+    "content-encoding": ("", "identity"),
+    "transfer-encoding": ("", "identity", "chunked"),
+}
 _LAST_BYTES_S = 1.0  # after the service was told to stop, for bodies on their way
 
 
@@ -55,7 +60,7 @@ class BodyLimit:
             await refuse(BodyTooLarge(self._message()), scope, receive, send)
             return
         if coding := _coding(Headers(scope=scope)):
-            told = f"the request body is in content-encoding {coding[:_MOST_OF_CODING]}"
+            told = f"the request body is in {coding[:_MOST_OF_CODING]}"
             await refuse(CodedBody(f"{told}; this service reads none"), scope, receive, send)
             return
         seen = 0
@@ -111,6 +116,9 @@ def _coding(headers: Headers) -> str:
     """What a body has to be decoded from, whether or not it looks like it; empty for none."""
     if "content-length" not in headers and "transfer-encoding" not in headers:
         return ""  # there is no body, whatever a client says of all it sends
-    named = ",".join(headers.getlist("content-encoding")).split(",")
-    codings = (name.strip().lower() for name in named)
-    return ", ".join(name for name in codings if name not in ("", "identity"))
+    for header, own in _AS_IT_IS.items():
+        named = ",".join(headers.getlist(header)).split(",")
+        codings = (name.strip().lower() for name in named)
+        if coded := ", ".join(name for name in codings if name not in own):
+            return f"{header} {coded}"
+    return ""

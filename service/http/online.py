@@ -239,6 +239,7 @@ def _charged(account: Account | None, session: Online) -> Iterator[None]:
     """Charge the steps of an answer to the key of whoever asks, which must have some left."""
     if account is not None:
         account.check()
+        record.current().charge = account.charge  # its key may have another name by now
     before = session.ran
     try:
         yield

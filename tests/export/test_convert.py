@@ -1,6 +1,7 @@
 """Conversion: which weights of a run become an artifact, and what is said of them."""
 
 import math
+import os
 import shutil
 import signal
 import subprocess
@@ -8,6 +9,7 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -152,6 +154,24 @@ def test_it_is_for_any_reader_as_soon_as_it_is_there(
     with made_whole(tmp_path / "it", lambda _: True, "folder") as made:
         (made / "file").touch(0o600)
     assert modes == [0o755, 0o644]
+
+
+def test_it_is_on_the_disk_before_the_one_before_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A loss of power leaves one of the two whole."""
+    folder, synced = tmp_path / "it", set[tuple[int, bool]]()
+    folder.mkdir()
+    (folder / "file").write_text("old")
+
+    def sync(opened: Any) -> None:
+        synced.add((os.stat(opened.fileno()).st_ino, (folder / "file").read_text() == "old"))
+
+    monkeypatch.setattr(os, "fsync", sync)
+    with made_whole(folder, lambda _: True, "folder") as made:
+        (made / "file").write_text("new")
+        (made / "other").write_text("new too")
+    assert synced == {(file.stat().st_ino, True) for file in folder.iterdir()}
 
 
 def test_an_empty_folder_is_anybodys_and_a_file_is_not(tmp_path: Path) -> None:

@@ -6,9 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 import torch
+from matplotlib.figure import Figure
 
 from contract.manifest import Finding
 from export.__main__ import main
@@ -67,6 +69,19 @@ def test_the_command_prints_the_report_and_records_it_when_asked(
     assert "FAIL" not in printed
     assert read_artifact(folder).parity == tuple(report.findings)
     assert read_artifact(folder).doubt is None
+
+
+def test_the_plot_of_a_report_says_whose_error_it_is(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    drawn: list[Figure] = []
+    curves = {"exported": np.array([1e-7, 2e-7])}
+    monkeypatch.setattr("export.verify.verify", lambda *_: Report([], curves))
+    monkeypatch.setattr("training.curves.save", lambda figure, image: drawn.append(figure))
+    main(["verify", str(folder), "--plot", str(tmp_path / "error.png")])
+    (axes,) = drawn[0].axes
+    assert axes.get_title("left") == f"{folder.name}: distance to float64"
+    assert list(axes.lines[0].get_ydata()) == [1e-7, 2e-7]
 
 
 def test_time_that_was_missed_is_told_and_is_no_doubt_of_the_model(

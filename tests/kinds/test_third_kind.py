@@ -1,7 +1,8 @@
 """A third kind goes from training to `/v1/online` by registering its objects, and no more."""
 
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from service.artifact import ArtifactError, load_artifact
 from tests.kinds import waves
 from tests.service.altered import copy_of
 from tests.service.serving import Service, running, settings
-from training.config import DataConfig, Recipe
+from training.config import BatchConfig, DataConfig, Recipe
 from training.kinds import KINDS as TRAINED
 from training.run import carry_out
 
@@ -47,15 +48,19 @@ def test_it_learns(artifact: Path) -> None:
     assert read_artifact(artifact).provenance["validation_loss"] < 0.0
 
 
-def test_options_of_data_that_a_kind_has_not_are_refused(tmp_path: Path) -> None:
+def test_options_that_a_kind_has_not_are_refused(tmp_path: Path) -> None:
     """Of whatever kind, and whoever adds another: none is passed over in silence."""
     options = {field.name for field in fields(DataConfig)} - {"source", "validation_fraction"}
-    for kind in TRAINED.values():
-        for option in options - kind.options:
-            data = DataConfig(source="gone", **{option: 0.25})  # type: ignore[arg-type]
-            told = f"data.{option}: a model of kind {kind.name} has no use for that"
+    usual = DataConfig(source="gone")
+    given = {f"data.{name}": (replace(usual, **{name: 0.25}), BatchConfig()) for name in options}
+    given["batch.steps"] = usual, BatchConfig(steps=7)
+    given["batch.growing"] = usual, BatchConfig(growing=False)
+    for kind, (option, (data, batch)) in product(TRAINED.values(), given.items()):
+        if option.partition(".")[2] not in kind.options:
+            recipe = Recipe(kind=kind.name, data=data, model=None, batch=batch)
+            told = f"^{option}: a model of kind {kind.name} has no use for that"
             with pytest.raises(ValueError, match=told):
-                carry_out(Recipe(kind=kind.name, data=data, model=None), tmp_path, "cpu", Path())
+                carry_out(recipe, tmp_path, "cpu", Path())
 
 
 def test_its_manifest_is_of_its_own_class(artifact: Path) -> None:

@@ -44,8 +44,10 @@ class Panel:
 
 def plot_overload(tables: Tables, image: Path) -> None:
     """Answers a second, and times at p99, over how much was offered: of text, or where that was not
-    measured alone, of text and of the ink beside it."""
+    measured alone, of text and of the ink beside it. No picture where neither was."""
     rows = tables.get("overload") or tables.get("beside", ())
+    if not rows:
+        return
     figure, (rates, times) = subplots(1, 2, 3.8)
     for what, dashes in zip(dict.fromkeys(row["what"] for row in rows), _DASHES, strict=False):
         mine = [row for row in rows if row["what"] == what]

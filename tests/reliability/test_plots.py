@@ -48,6 +48,12 @@ def test_a_board_has_numbers_above_and_lines_that_are_not_nothing(figures: list[
     assert smallest_letters_px(figures[0]) >= LEAST_PX
 
 
+def test_nothing_is_drawn_where_no_load_was_measured(figures: list[Figure]) -> None:
+    """Of one caller beside another alone there would be a picture of limits."""
+    plots.plot_overload({"callers": [{"p99_ms": 1.0}]}, Path("none.png"))
+    assert not figures
+
+
 @pytest.mark.parametrize("part", ["overload", "beside"])
 def test_a_limit_says_what_it_is_of_and_good_answers_do_not_hide_the_others(
     figures: list[Figure], part: str

@@ -24,10 +24,11 @@ _ROOT = Path(__file__).parents[2]
 @contextmanager
 def spawned(
     artifacts: Path, *, files: int | None = None, output: int = subprocess.PIPE,
-    shut: Sequence[int] = (), **chosen: object,
+    shut: Sequence[int] = (), program: Sequence[str] = ("-m", "service"), **chosen: object,
 ) -> Iterator[tuple["subprocess.Popen[str]", str]]:  # fmt: skip
     """One that may have so many `files` open, of which those numbered `shut` are not, and where it
-    will listen; `chosen` are settings. It is killed if it has not ended."""
+    will listen; `program` is what Python runs, `chosen` are settings. It is killed if it has not
+    ended."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -42,7 +43,7 @@ def spawned(
             os.close(number)
 
     process = subprocess.Popen(
-        [sys.executable, "-m", "service"],
+        [sys.executable, *program],
         cwd=_ROOT,
         env=os.environ | settings,
         stdout=output,

@@ -2,12 +2,17 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from service.watch import Watch
+from tests.service.altered import copy_of
 from tests.service.interleaved import wakes
+from tests.service.processes import ready, spawned
+from tests.service.serving import eventually
 
 _NEVER_S = 1e9
 
@@ -35,7 +40,6 @@ def _looks(models: _Models, watch_s: float, asks: int) -> list[bool]:
 
     async def follow() -> None:
         watch = Watch(models, watch_s)  # type: ignore[arg-type]
-        watch.ask()  # nobody looks yet
         running = asyncio.ensure_future(watch.run())
         await _rounds()
         for _ in range(asks):
@@ -67,6 +71,20 @@ def test_a_look_that_fails_is_followed_by_others(caplog: pytest.LogCaptureFixtur
 
     assert _looks(_Models(fail), _NEVER_S, asks=3) == [True] * 3
     assert "a look at the artifacts failed" in caplog.text
+
+
+def test_whoever_asks_before_it_begins_has_its_first_look() -> None:
+    models = _Models()
+
+    async def follow() -> None:
+        watch = Watch(models, _NEVER_S)  # type: ignore[arg-type]
+        watch.ask()
+        running = asyncio.ensure_future(watch.run())
+        await _rounds()
+        running.cancel()
+
+    asyncio.run(follow())
+    assert models.looks == [True]
 
 
 def test_whoever_asks_after_its_end_is_not_heard() -> None:
@@ -140,3 +158,27 @@ def test_who_cancels_it_during_a_look_ends_it() -> None:
         return running.cancelled()
 
     assert asyncio.run(follow())
+
+
+_CHANGED_AS_IT_LOADS = """
+import os, runpy, shutil, signal, sys
+from service.catalogue import Models
+read = Models.__init__
+folder, other = sys.argv.pop(), sys.argv.pop()
+def and_hang_up(*given):
+    read(*given)
+    shutil.copytree(other, folder)
+    os.kill(os.getpid(), signal.SIGHUP)
+Models.__init__ = and_hang_up
+runpy.run_module("service", run_name="__main__")
+"""
+
+
+def test_a_hang_up_as_it_loads_has_it_look_once_it_serves(artifacts: Path, tmp_path: Path) -> None:
+    """What has come since the folder was read would wait for the next."""
+    copy_of(artifacts / "letters", tmp_path)
+    changed = (str(artifacts / "noise"), str(tmp_path / "noise"))
+    program = ("-c", _CHANGED_AS_IT_LOADS, *changed)
+    with spawned(tmp_path, program=program, watch_s=0) as (_, url):
+        assert eventually(lambda: ready(url))
+        assert eventually(lambda: "noise" in httpx.get(f"{url}/health").json()["models"])

@@ -33,6 +33,21 @@ def test_what_a_killed_process_had_begun_makes_room_for_the_next(
     assert there == [False]
 
 
+def test_a_checkpoint_is_on_the_disk_before_it_is_called_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A loss of power leaves the one before, or this one whole."""
+    file, synced = tmp_path / "it.safetensors", list[tuple[int, int, bool]]()
+
+    def sync(opened: Any) -> None:
+        there = os.stat(opened.fileno())
+        synced.append((there.st_ino, there.st_size, file.exists()))
+
+    monkeypatch.setattr(os, "fsync", sync)
+    checkpoint.save(file, {"weight": torch.ones(1000)}, {})
+    assert synced == [(file.stat().st_ino, file.stat().st_size, False)]
+
+
 def test_what_killed_trainings_had_begun_beside_any_file_of_a_run_is_gone(
     corpus: Path, run: Path, tmp_path: Path
 ) -> None:

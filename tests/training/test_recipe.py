@@ -59,7 +59,7 @@ def test_a_shipped_recipe_asks_its_kind_for_nothing_that_it_has_not(name: str) -
     """It would be refused."""
     recipe = read_recipe(name)
     kind = KINDS[recipe.kind]
-    assert recipe.data.options().keys() <= kind.options
+    assert recipe.data.options().keys() | recipe.batch.options().keys() <= kind.options
     assert kind.calibrates >= recipe.training.calibrated
 
 

@@ -32,7 +32,7 @@ class InkTraining:
     unit = "point"
     calibrates = False
     # A pen learns ink in the order in which it was written.
-    options = frozenset({"marked", "figured", "varied", "own"})
+    options = frozenset({"marked", "figured", "varied", "own", "growing"})
     config = HandwritingConfig
 
     def model(self, hyperparameters: dict[str, Any]) -> HandwritingModel:

@@ -22,7 +22,7 @@ class ReaderTraining:
     unit = "character"
     calibrates = False
     # What it learns from varies by itself.
-    options = frozenset({"marked", "figured", "reordered", "own"})
+    options = frozenset({"marked", "figured", "reordered", "own", "growing"})
     config = ReaderConfig
 
     def model(self, hyperparameters: dict[str, Any]) -> ReaderModel | TwinModel:

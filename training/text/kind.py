@@ -15,7 +15,7 @@ class TextTraining:
     name = "language"
     unit = "byte"
     calibrates = True
-    options = frozenset[str]()
+    options = frozenset({"steps"})
     config = LanguageConfig
 
     def model(self, hyperparameters: dict[str, Any]) -> LanguageModel:

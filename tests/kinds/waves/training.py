@@ -61,7 +61,7 @@ class WaveTraining:
     name = "waves"
     unit = "value"
     calibrates = False
-    options = frozenset[str]()
+    options = frozenset({"steps"})
     config = WaveConfig
 
     def model(self, hyperparameters: dict[str, Any]) -> WaveModel:

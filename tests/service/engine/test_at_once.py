@@ -20,7 +20,7 @@ from tests.service.serving import eventually
 
 def _started(runner: ScriptedRunner, lock: WatchedLock, **more: Any) -> Engine:
     engine = made_engine(runner, **more)
-    engine._wake = lock
+    engine._wake = engine._slots.lock = lock
     engine.start()
     assert eventually(lambda: engine.ready)
     return engine
@@ -91,7 +91,8 @@ def test_who_asks_while_jobs_change_places_counts_none_of_them_twice() -> None:
 
     some = limits(chunk_steps=4, first_chunk_steps=4, slice_s=0.0, queue_size=2)
     engine = made_engine(ScriptedRunner(b"abcdefgh", width=1), limits=some)
-    engine._wake, engine._slots.schedule.slots = lock, Places()
+    engine._wake = engine._slots.lock = lock
+    engine._slots.schedule.slots = Places()
     engine.start()
     assert eventually(lambda: engine.ready)
     calls = [Call(), Call()]
@@ -125,7 +126,8 @@ def test_nor_while_they_go_on_to_another_runner() -> None:
         measure=lambda runner: pace,
         another=another,
     )
-    engine._wake, engine._slots.schedule.slots = lock, Places()
+    engine._wake = engine._slots.lock = lock
+    engine._slots.schedule.slots = Places()
     engine.start()
     assert eventually(lambda: engine.ready)
     lost, moved = Call(), Call(sampling=Sampling(top_k=3))

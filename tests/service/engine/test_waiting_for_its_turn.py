@@ -125,6 +125,39 @@ def test_a_service_stops_though_a_device_is_never_given_back(
             assert error.message == "the model is stuck"
 
 
+@pytest.mark.parametrize("asked", ["load", "read"])
+def test_a_device_that_is_stuck_as_jobs_change_places_holds_nobody_up(
+    asked: str,
+    at_once: Callable[[Callable[[], Any]], Any],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Neither who asks nor the stop; `/livez` can tell it, and nothing comes after the end."""
+    monkeypatch.setattr("service.engine.engine._PATIENCE_S", 0.1)
+    stuck, calls = _Held(), [Call(max_tokens=40) for _ in range(3)]
+    runner = ScriptedRunner(_SCRIPT, width=1)  # the second is given the slot of the first
+    usual = getattr(runner, asked)
+
+    def sticks(*given: Any) -> Any:
+        stuck(0)
+        return usual(*given)
+
+    monkeypatch.setattr(runner, asked, sticks)
+    with engine(runner) as started:
+        _ask(started, *calls[:2])
+        assert stuck.begun()
+        assert started.stalled_s > 0
+        at_once(lambda: _ask(started, calls[2]))
+        assert at_once(lambda: started.refusal(1)) is None
+        at_once(started.stop)
+        errors = [call.result().pieces[-1].error for call in calls]
+        stuck.may_go_on.set()
+        started._thread.join(_IN_TIME_S)
+    assert [type(error) for error in errors] == [NotReady] * 3
+    assert all(call.pieces.empty() for call in calls)
+    assert not caplog.messages
+
+
 @pytest.mark.parametrize("failures", [1, 3])
 def test_an_engine_whose_run_fails_holds_nobody_up_while_it_reads_what_others_had(
     failures: int, at_once: Callable[[Callable[[], Any]], Any], monkeypatch: pytest.MonkeyPatch

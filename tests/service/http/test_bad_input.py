@@ -255,6 +255,15 @@ def test_a_compressed_body_is_told_that_none_is_read(
     assert answer.headers["accept-encoding"] == "identity"
 
 
+@pytest.mark.parametrize("content", [gzip.compress(_PLAIN), _PLAIN], ids=["is so", "is not"])
+def test_nor_is_one_that_was_compressed_on_its_way(scan: Service, content: bytes) -> None:
+    """Chunks are taken apart, and what was in them would be read as it is (RFC 9112 §7)."""
+    error = _error(_raw(scan, content, **{"transfer-encoding": "gzip, chunked"}), 415)
+    told = "the request body is in transfer-encoding gzip; this service reads none"
+    assert (error["code"], error["message"]) == ("coded_body", told)
+    assert _raw(scan, _PLAIN, **{"transfer-encoding": "Chunked"}).status_code == 200
+
+
 def test_a_body_in_chunks_is_told_so_too(scan: Service) -> None:
     _error(_raw(scan, iter([_PLAIN]), **{"content-encoding": "br"}), 415)
 

@@ -117,6 +117,24 @@ def test_a_session_may_do_what_its_key_may_by_now(letters: Path, tmp_path: Path)
     assert codes == ["invalid_api_key", "rate_limited"]
 
 
+def test_a_session_whose_key_has_another_name_by_now_has_the_account_of_that(
+    letters: Path, tmp_path: Path
+) -> None:
+    """Or it would use up what nobody looks at any more."""
+    file = tmp_path / "keys.toml"
+    headers = bearing(new_key(file, "before", bytes_per_minute=6))
+    with (
+        running(settings(letters, keys=file)) as service,
+        service.client.websocket_connect("/v1/online", headers=headers) as socket,
+    ):
+        session = Session(socket)
+        session.ask(model="letters")
+        file.write_text(file.read_text().replace("[before]", "[after]"))
+        service.app.state.keys.look()
+        assert "bytes" in session.ask(write=9)
+        assert session.ask(write=9)["error"]["code"] == "rate_limited"
+
+
 def test_a_session_without_a_key_any_more_ends_at_whatever_it_asks(
     letters: Path, tmp_path: Path
 ) -> None:

@@ -232,12 +232,13 @@ def test_what_would_be_rounded_to_infinity_is_none_and_what_comes_before_it_is()
             _in_float32(number)
 
 
-@pytest.mark.parametrize("seed", [-(2**63), 2**63 - 1, 2.0**53, -(2.0**53)])
+@pytest.mark.parametrize("seed", [-(2**63), 2**63 - 1, 2.0**53 - 1, 1 - 2.0**53])
 def test_a_seed_is_any_whole_number_of_64_bits(seed: float) -> None:
     assert CompletionRequest(seed=seed).seed == seed
 
 
-@pytest.mark.parametrize("seed", [-(2**63) - 1, 2**63, 2.0**53 + 2, 0.5])
+@pytest.mark.parametrize("seed", [-(2**63) - 1, 2**63, 2.0**53, -(2.0**53), 0.5])
 def test_a_seed_that_a_client_has_rounded_is_none(seed: float) -> None:
+    """9007199254740993.0 is read as one less."""
     with pytest.raises(ValidationError):
         CompletionRequest(seed=seed)

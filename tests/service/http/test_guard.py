@@ -233,14 +233,16 @@ def test_on_the_loopback_interface_only_its_names_are_answered(address: str) -> 
 def test_elsewhere_or_if_asked_to_any_name_is_answered() -> None:
     assert hosts_of("0.0.0.0", ()) == hosts_of("::ffff:10.0.0.1", ()) == frozenset()
     assert hosts_of("127.0.0.1", ("*",)) == frozenset()
-    assert hosts_of("0.0.0.0", ("Keel.example",)) == {"keel.example"}
+    named = ("Keel.example", "all.example.", "::0:1")
+    assert hosts_of("0.0.0.0", named) == {"keel.example", "all.example", "::1"}
 
 
 @pytest.mark.parametrize(
     ("host", "status"),
     [
         *[(host, 200) for host in ("[::1]", "[::1]:8000", "127.0.0.1:8000", "LOCALHOST:8000")],
-        *[(host, 403) for host in ("[::2]:8000", "evil.example", "")],
+        *[(host, 200) for host in ("localhost.", "localhost.:8000", "[0:0:0:0:0:0:0:1]:8000")],
+        *[(host, 403) for host in ("[::2]:8000", "evil.example", "evil.example.", ".", "")],
     ],
 )
 def test_a_host_is_told_from_its_port(host: str, status: int) -> None:

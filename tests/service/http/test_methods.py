@@ -2,6 +2,7 @@
 to say about itself."""
 
 import os
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from starlette.responses import FileResponse
 from starlette.testclient import TestClient, WebSocketDenialResponse
 
 from service.app import create_app
-from service.http import page
+from service.http.files import PAGE
 from tests.service.serving import Service, settings
 from tests.service.writing import InkService
 
@@ -43,7 +44,7 @@ def test_a_file_that_has_changed_is_sent_again_whatever_its_time(
 ) -> None:
     """Images that can be built again byte for byte give all files one time (RFC 9110 §8.8.1), by
     which, and by the size, files had their tags before."""
-    monkeypatch.setattr(page._FILES, "all_directories", [tmp_path])
+    monkeypatch.setattr(PAGE, "all_directories", [tmp_path])
 
     def put(content: str) -> Path:
         (tmp_path / "next").write_text(content)
@@ -59,6 +60,14 @@ def test_a_file_that_has_changed_is_sent_again_whatever_its_time(
     for name, value in had:
         again = scan.client.get("/static/page.js", headers={name: value})
         assert (again.status_code, again.text) == (200, "new"), name
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/docs/ui/swagger-ui.css", "/static/page.js"])
+def test_a_file_is_had_by_what_is_in_it_and_not_by_its_time(scan: Service, path: str) -> None:
+    """Replicas, and a service that was installed again, have other times."""
+    answer = scan.client.get(path)
+    assert answer.headers["etag"] == f'"{sha256(answer.content).hexdigest()}"'
+    assert "last-modified" not in answer.headers
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The switch to the visitor's device: offered where the static site has been built."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,9 +43,25 @@ def test_the_page_with_the_offer_is_asked_for_again_when_it_may_have_changed(
     had = built.client.get("/")
     assert had.headers["cache-control"] == "no-cache"
     (tmp_path / "index.html").write_text("another page")
-    monkeypatch.setattr("service.http.page._WEB", tmp_path)
+    monkeypatch.setattr("service.http.page.WEB", tmp_path)
     again = built.client.get("/", headers={"If-None-Match": had.headers["etag"]})
     assert (again.status_code, again.text) == (200, "another page")
+
+
+def test_a_file_of_the_site_that_was_built_again_is_sent_again_whatever_its_time(
+    letters: Path, tmp_path: Path
+) -> None:
+    for name, content in (("index.html", "a page"), ("model.bin", "old")):
+        (tmp_path / name).write_text(content)
+        os.utime(tmp_path / name, (0, 0))
+    with running(settings(letters, site=tmp_path)) as service:
+        url = "/static/device/model.bin"
+        headers = {"If-None-Match": service.client.get(url).headers["etag"]}
+        assert service.client.get(url, headers=headers).status_code == 304
+        (tmp_path / "model.bin").write_text("new")
+        os.utime(tmp_path / "model.bin", (0, 0))
+        again = service.client.get(url, headers=headers)
+    assert (again.status_code, again.text) == (200, "new")
 
 
 def test_no_device_is_offered_without_a_site(letters: Path, tmp_path: Path) -> None:
