@@ -67,7 +67,8 @@ def main() -> int:
         return _refused(error)
     try:
         server = Server(app, settings)
-    except OSError as error:
+        app.state.models.start()  # here: where there is no thread for one, that is told in a line
+    except (OSError, ArtifactError) as error:
         return _refused(error)
     with suppress(SystemExit):  # of uvicorn, which has logged what is wrong with the place
         server.run()
