@@ -58,7 +58,8 @@ def save(file: Path, content: bytes) -> None:
             temporary.touch(0o600)
         temporary.write_bytes(content)
         if file.exists():
-            shutil.copymode(file, temporary)
+            with suppress(PermissionError):  # of a file system that has none of its own
+                shutil.copymode(file, temporary)
         temporary.replace(place)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(file)) from error

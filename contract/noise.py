@@ -1,6 +1,7 @@
 """The randomness of a draw: a counter-based generator, so any number of it can be had directly."""
 
 import numpy as np
+from numpy.random import Philox  # loaded now, and not by the first who draws
 from numpy.typing import NDArray
 
 LEAST_UNIFORM = 2.0**-24
@@ -32,7 +33,7 @@ class UniformStream:
         return self._made[start : start + count]
 
     def _make(self, first: int, count: int) -> NDArray[np.float32]:
-        generator = np.random.Philox(key=self._key, counter=first // _BLOCK)
+        generator = Philox(key=self._key, counter=first // _BLOCK)
         skip = first % _BLOCK
         words = generator.random_raw(skip + count)[skip:]
         return ((words >> np.uint64(41)) * 2.0**-23 + LEAST_UNIFORM).astype(np.float32)

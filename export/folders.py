@@ -79,13 +79,21 @@ def made_whole(folder: Path, ours: Callable[[Path], bool], what: str) -> Iterato
 def _begin(folder: Path, at_work: ExitStack) -> Path:
     """An empty folder to fill, in one that is held and, in the end, removed by `at_work`."""
     while True:
-        beside = tempfile.TemporaryDirectory(dir=folder.parent, prefix=_begun(folder))
-        name = at_work.enter_context(beside)
+        beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=_begun(folder)))
+        at_work.callback(_clear, beside, folder)
         with suppress(OSError):  # of a file system that keeps nobody out
-            at_work.enter_context(alone_in(Path(name)))
+            at_work.enter_context(alone_in(beside))
         with suppress(FileNotFoundError):  # somebody took it for one that a dead one had begun
-            (made := Path(name, "made")).mkdir()
+            (made := beside / "made").mkdir()
             return made
+
+
+def _clear(beside: Path, folder: Path) -> None:
+    """Remove what a folder was made in, unless that holds the only one: where it could not be put
+    back, whoever makes the folder next does that first."""
+    if folder.exists() or not (beside / "before").exists():
+        with suppress(FileNotFoundError):
+            shutil.rmtree(beside)
 
 
 def _begun(folder: Path) -> str:

@@ -68,7 +68,8 @@ def main() -> int:
         return _refused(error)
     try:
         server = Server(app, settings)
-    except OSError as error:
+        app.state.models.start()  # here: where there is no thread for one, that is told in a line
+    except (OSError, ArtifactError) as error:
         return _refused(error)
     # Sent by whoever expects a reload, and when a terminal closes: no reason to end.
     signal.signal(signal.SIGHUP, lambda *_: app.state.watch.ask())

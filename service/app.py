@@ -5,6 +5,8 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import anyio
+import numpy.ma  # noqa: F401  # which numpy would load for the first median that is asked for
 from fastapi import FastAPI
 from starlette.routing import WebSocketRoute
 from starlette.types import ASGIApp
@@ -49,6 +51,7 @@ def create_app(settings: Settings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         models.start()
+        await anyio.sleep(0)  # loads what streams are made of, which the first would wait for
         to_do = [watch.run(), models.compare(), *([] if keys is None else [keys.follow()])]
         working = [asyncio.create_task(work) for work in to_do]
         yield

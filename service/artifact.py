@@ -7,6 +7,7 @@ opens none at all: it is given what was read and had the right hash, so that a f
 later changes nothing of what serves.
 """
 
+import errno
 import hashlib
 import os
 import stat
@@ -32,10 +33,20 @@ _LARGEST_FILE_BYTES = 64 << 20
 # Bounds are a few times the rounding of float32, 1e-4 of what an output varies by. Above this they
 # would let other models pass.
 _LOOSEST = 0.01
+# What the system says of what it cannot give or read just now: no fault of a file.
+_PASSING = {
+    *(errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN),
+    *(errno.EIO, errno.ESTALE, errno.ETIMEDOUT),
+}
 
 
 class ArtifactError(Exception):
     """A folder that cannot be served: something is missing, cut short or altered."""
+
+
+class NotGiven(ArtifactError):
+    """The system would not read it, or give what it takes, just then; it may a moment later, though
+    nothing changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +204,8 @@ def _open(path: Path, largest_bytes: int) -> Iterator[BufferedReader]:
     except FileNotFoundError as error:
         raise ArtifactError(f"{path} is missing") from error
     except OSError as error:
-        raise ArtifactError(f"{path} cannot be read: {error.strerror}") from error
+        kind = NotGiven if error.errno in _PASSING else ArtifactError
+        raise kind(f"{path} cannot be read: {error.strerror}") from error
 
 
 def _read(path: Path, largest_bytes: int) -> bytes:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from contract.files import printable
-from service.artifact import ArtifactError, artifact_folders, load_artifact
+from service.artifact import ArtifactError, NotGiven, artifact_folders, load_artifact
 from service.engine.engine import Engine
 from service.errors import InvalidRequest, NotLoaded, NotReady, ServiceError, UnknownModel, shown
 from service.kind import ServiceKind
@@ -77,9 +77,9 @@ class Models:
                 raise ArtifactError(f"EVENKEEL_REQUIRE has {name!r}, which cannot be served: {why}")
 
     def start(self) -> None:
-        """Start every engine; each attests its model first."""
+        """Start every engine that has not been; each attests its model first. Raises `NotGiven`."""
         for model in self:
-            model.engine.start()
+            self._loader.begin(model)
 
     def stop(self) -> None:
         """Stop every engine. One that is stuck keeps none of the others from their last words."""
@@ -288,7 +288,9 @@ class Models:
         return self._loader.make(artifact, old.runtime)
 
     def _refuse(self, place: Place, error: Exception) -> None:
-        """Keep why, and log it if it is news."""
+        """Keep why, and log it if it is news. What may pass is tried again at the next look."""
+        if isinstance(error, NotGiven | MemoryError):
+            place.seen = frozenset()
         told = isinstance(error, ArtifactError)
         why = printable(str(error) if told else f"{place.folder}: {type(error).__name__}: {error}")
         if why != place.refused:

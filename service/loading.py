@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from service.artifact import Artifact, ArtifactError
+from service.artifact import Artifact, ArtifactError, NotGiven
 from service.engine.core_budget import CoreBudget
 from service.engine.engine import Engine
 from service.engine.limits import Limits
@@ -102,16 +102,26 @@ class Loader:
         )
         return model
 
+    def begin(self, model: ServedModel) -> None:
+        """Start its engine, which attests it. Raises `NotGiven` where the system has no thread for
+        that, as beyond the limit of a container."""
+        try:
+            model.engine.start()
+        except RuntimeError as error:
+            raise NotGiven(f"{model.artifact.folder}: {error}") from error
+
     def prove(self, model: ServedModel) -> None:
         """Start its engine and wait until it has attested the model, of one at a time. Raises
         `ArtifactError`, and `NotReady` where the service ends first."""
-        self._proving = model.engine
-        if self._stopped:  # as the model was read
-            raise NotReady(_STOPPING)
-        model.engine.start()
         limit_s = self._settings.stall_timeout_s
-        ended = model.engine.attested.wait(min(limit_s, threading.TIMEOUT_MAX))
-        self._proving = None
+        self._proving = model.engine
+        try:
+            if self._stopped:  # as the model was read
+                raise NotReady(_STOPPING)
+            self.begin(model)
+            ended = model.engine.attested.wait(min(limit_s, threading.TIMEOUT_MAX))
+        finally:
+            self._proving = None
         if self._stopped or not model.engine.ready:
             model.engine.stop()
             if self._stopped:  # which says nothing about the artifact

@@ -4,7 +4,9 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from errno import ELOOP, ENOENT, ENOTDIR
 from pathlib import Path
+from stat import S_ISDIR
 from typing import Any, Literal
 
 from contract.files import printable
@@ -13,6 +15,7 @@ from service.errors import UnknownModel, shown
 from service.models import ServedModel
 
 State = Literal["ready", "loading", "failed", "unloaded"]
+_GONE = (ENOENT, ENOTDIR, ELOOP)  # what the system says of what is not there
 Look = frozenset[tuple[str, int, int, int, int]]
 
 
@@ -133,11 +136,12 @@ def _named(places: Iterable[Place]) -> dict[str, Place]:
 
 def is_there(folder: Path) -> bool:
     """Whether it is, as far as one can tell: it may lie where nobody may look, or on a mount that
-    is dead, and has not gone for that."""
+    is dead, and has not gone for that. From Python 3.14 on `Path.is_dir` says of such that it is
+    none."""
     try:
-        return folder.is_dir()
-    except OSError:
-        return True
+        return S_ISDIR(os.stat(folder).st_mode)
+    except OSError as error:
+        return error.errno not in _GONE
 
 
 def look_at(folder: Path) -> Look:

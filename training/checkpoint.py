@@ -8,7 +8,7 @@ from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load as tensors_in
-from safetensors.torch import save_file
+from safetensors.torch import save as in_bytes
 from torch import Tensor
 
 from contract.files import forget_unfinished, replacing, to_disk
@@ -30,7 +30,8 @@ def save(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
     flat = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
     forget_unfinished(path)  # first: each is as large as a checkpoint, and the disk may be full
     with replacing(path) as temporary:
-        save_file(flat, temporary, metadata={_KEY: json.dumps(facts)})
+        # By name safetensors begins a file of another one, which would stay if it were killed.
+        temporary.write_bytes(in_bytes(flat, metadata={_KEY: json.dumps(facts)}))
         to_disk(temporary)
 
 

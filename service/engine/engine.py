@@ -82,8 +82,10 @@ class Engine:
         self._thread = threading.Thread(target=self._loop, name=f"engine-{name}", daemon=True)
 
     def start(self) -> None:
-        """Start the thread; it attests the model first and is ready if that succeeds."""
-        self._thread.start()
+        """Start the thread, unless that has been done; it attests the model first and is ready if
+        that succeeds. Raises `RuntimeError` where the system gives none."""
+        if self._thread.ident is None:
+            self._thread.start()
 
     def tell_to_stop(self) -> None:
         """Have the thread end every job with an error, and itself; `stop` waits for that."""

@@ -80,10 +80,11 @@ class HttpConnection(Watched, HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         raw = transport.get_extra_info("socket")
-        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _UNREAD_BYTES)
-        # The system would keep megabytes for somebody who does not read before we hear of it.
-        if (name := getattr(socket, "TCP_NOTSENT_LOWAT", None)) is not None:
-            raw.setsockopt(socket.IPPROTO_TCP, name, _UNSENT_BYTES)
+        with suppress(OSError):  # a system without either only buffers more
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _UNREAD_BYTES)
+            # It would keep megabytes for somebody who does not read before we hear of it.
+            if (name := getattr(socket, "TCP_NOTSENT_LOWAT", None)) is not None:
+                raw.setsockopt(socket.IPPROTO_TCP, name, _UNSENT_BYTES)
         self._due_s = self.loop.time() + self.gate.timeout_s
         self._probes_only = not self.gate.enter(self, self.client[0] if self.client else "")
         if self._probes_only:

@@ -74,7 +74,11 @@ class Gate:
         while True:
             await asyncio.sleep(_LOOK_EVERY_S)
             for connection in (*self._taken, *self._reserve):
-                connection.look(loop.time())
+                try:
+                    connection.look(loop.time())
+                except Exception:  # the time of all others passes as well
+                    log.exception("a look at a connection failed; it ends")
+                    connection.transport.abort()
 
 
 def allow_files(connections: int) -> None:

@@ -52,6 +52,10 @@ class BadKeys(ValueError):
     """A file of keys that cannot be used; says what is wrong, and nothing that is secret."""
 
 
+class UnreadKeys(BadKeys):
+    """One that the system would not open or read: it may a moment later, without any change."""
+
+
 @dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
 class Key:
     """One table of the file.
@@ -91,7 +95,7 @@ def _text_of(path: Path) -> str:
             raise ValueError(f"more than {_LARGEST_BYTES:,} bytes")
         return said.decode("utf-8-sig")  # an editor may have put a mark of its encoding before it
     except OSError as error:
-        raise BadKeys(f"{path}: {error.strerror}") from None
+        raise UnreadKeys(f"{path}: {error.strerror}") from None
     except ValueError as error:
         raise BadKeys(f"{path}: {error}") from None
 
@@ -165,6 +169,7 @@ class Keys:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._unread = ""  # why the last look could not read it
         self._seen = self._stamp()  # before it is read: what changes meanwhile is a change
         self._keys = _by_hash(read_keys(path))
 
@@ -193,6 +198,12 @@ class Keys:
                 raise BadKeys(f"{self._path} is gone, or is no plain file")
             self._keys = _by_hash(read_keys(self._path))
             log.info("%s: read again, %d keys", self._path, len(self._keys))
+            self._unread = ""
+        except UnreadKeys as error:
+            if (why := str(error)) != self._unread:
+                log.error("the keys stay as they were: %s", why)
+            self._unread = why
+            return  # or a key that was taken away would open until the file changes once more
         except BadKeys as error:
             log.error("the keys stay as they were: %s", error)
         self._seen = stamp  # unless the look failed, through nothing in the file

@@ -7,6 +7,7 @@ import stat
 import tomllib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from errno import EPERM
 from inspect import signature
 from pathlib import Path
 from typing import Any, get_args
@@ -235,6 +236,22 @@ def test_what_takes_a_files_place_is_at_no_moment_for_other_readers(
         (tmp_path / f"{mode}").chmod(mode)
         save(tmp_path / f"{mode}", b"new")
     assert modes == [0o600, 0o600, 0o600, 0o640]
+
+
+def test_what_was_asked_for_is_kept_where_files_cannot_have_permissions_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on some mounts: a page takes minutes, and was lost. It is for its owner alone then."""
+    file = tmp_path / "page.svg"
+    file.touch(0o644)
+
+    def refuse(path: Path, *_: object, **__: object) -> None:
+        raise PermissionError(EPERM, os.strerror(EPERM), str(path))
+
+    monkeypatch.setattr(os, "chmod", refuse)
+    save(file, b"new")
+    assert (file.read_bytes(), stat.S_IMODE(file.stat().st_mode)) == (b"new", 0o600)
+    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_a_folder_that_cannot_be_written_to_is_told_before_the_work(

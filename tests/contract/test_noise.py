@@ -72,7 +72,7 @@ def test_a_step_seldom_makes_a_generator(monkeypatch: pytest.MonkeyPatch) -> Non
             made.append(counter)
             super().__init__(key=key, counter=counter)
 
-    monkeypatch.setattr("contract.noise.np.random.Philox", Counts)
+    monkeypatch.setattr("contract.noise.Philox", Counts)
     stream = UniformStream(7)
     for step in range(1000, 2000):
         stream.take(step, 1)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from errno import EIO
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +223,32 @@ def test_a_folder_that_cannot_be_put_in_place_leaves_the_one_before(
     with pytest.raises(KeyboardInterrupt), made_whole(folder, lambda _: True, "folder") as made:
         (made / "new").touch()
     assert [path.name for path in tmp_path.rglob("*")] == ["it", "old"]
+
+
+def test_a_folder_that_cannot_be_put_back_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was removed with what should have taken its place."""
+    folder = tmp_path / "it"
+    folder.mkdir()
+    (folder / "old").touch()
+    rename = Path.rename
+
+    def failing(path: Path, target: Path) -> Path:
+        if target == folder:
+            raise OSError(EIO, os.strerror(EIO), str(path), None, str(target))
+        return rename(path, target)
+
+    with (
+        monkeypatch.context() as broken,
+        pytest.raises(OSError, match=r"/before' -> '.*/it'$"),  # which tells where it is
+        made_whole(folder, lambda _: True, "folder"),
+    ):
+        broken.setattr(Path, "rename", failing)
+    assert not folder.exists()
+    with pytest.raises(OSError, match="full"), made_whole(folder, lambda _: True, "folder"):
+        raise OSError("the disk is full")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["it", "old"]
 
 
 @pytest.mark.parametrize("put_aside", [False, True])

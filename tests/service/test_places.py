@@ -1,6 +1,9 @@
 """What a folder looks like, by which names folders are told and found, and what is said of one that
 cannot be served."""
 
+import os
+from collections.abc import Callable
+from errno import EIO
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +12,7 @@ import pytest
 from service.artifact import ArtifactError
 from service.catalogue import Models
 from service.errors import UnknownModel
-from service.places import Place, Places, look_at
+from service.places import Place, Places, is_there, look_at
 
 
 def test_folders_are_told_by_their_names_whenever_they_came() -> None:
@@ -18,6 +21,27 @@ def test_folders_are_told_by_their_names_whenever_they_came() -> None:
         places.of(Path(name))
     assert [str(place.folder) for place in places] == ["here/d", "there/a", "there/b", "there/c"]
     assert [*places.named] == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize("is_dir", [Path.is_dir, os.path.isdir])
+def test_a_folder_on_a_mount_that_is_dead_is_there_and_one_that_has_gone_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_dir: Callable[[Path], bool]
+) -> None:
+    """What it served is served on, also by a Python whose paths tell no errors, as 3.14."""
+    monkeypatch.setattr(Path, "is_dir", is_dir)
+    (tmp_path / "file").touch()
+    (tmp_path / "loop").symlink_to("loop")
+    assert is_there(tmp_path)
+    for gone in ("none", "file", "file/none", "loop"):
+        assert not is_there(tmp_path / gone)
+
+    def dead(folder: Path, **_: bool) -> None:
+        raise OSError(EIO, os.strerror(EIO), str(folder))
+
+    monkeypatch.setattr(os, "stat", dead)
+    there = is_there(tmp_path)
+    monkeypatch.undo()
+    assert there
 
 
 def test_who_asks_for_no_artifact_is_told_which_there_are() -> None:

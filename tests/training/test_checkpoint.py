@@ -2,6 +2,9 @@
 
 import os
 import shutil
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,8 @@ from training.log import LOG
 from training.loop import CHECKPOINT
 from training.run import PICTURE, carry_out
 
+_ROOT = Path(__file__).parents[2]
+
 
 def test_what_a_killed_process_had_begun_makes_room_for_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -23,12 +28,12 @@ def test_what_a_killed_process_had_begun_makes_room_for_the_next(
     """It is as large, and would fill the disk for good."""
     left, there = tmp_path / ".it.safetensors.1", list[bool]()
 
-    def save_file(flat: object, temporary: Path, **_: object) -> None:
+    def in_bytes(flat: object, **_: object) -> bytes:
         there.append(left.exists())
-        temporary.touch()
+        return b""
 
     left.touch()
-    monkeypatch.setattr(checkpoint, "save_file", save_file)
+    monkeypatch.setattr(checkpoint, "in_bytes", in_bytes)
     checkpoint.save(tmp_path / "it.safetensors", {}, {})
     assert there == [False]
 
@@ -46,6 +51,30 @@ def test_a_checkpoint_is_on_the_disk_before_it_is_called_one(
     monkeypatch.setattr(os, "fsync", sync)
     checkpoint.save(file, {"weight": torch.ones(1000)}, {})
     assert synced == [(file.stat().st_ino, file.stat().st_size, False)]
+
+
+_KILLED = """
+import resource, signal, sys
+from pathlib import Path
+import torch
+from training import checkpoint
+signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+checkpoint.save(Path(sys.argv[1]), {"w": torch.zeros(1000)}, {})
+"""
+
+
+def test_what_was_killed_in_the_midst_of_a_checkpoint_leaves_nothing_for_ever(
+    tmp_path: Path,
+) -> None:
+    """The system ends it at the first byte that is too much."""
+    path = tmp_path / CHECKPOINT
+    done = subprocess.run([sys.executable, "-c", _KILLED, path], cwd=_ROOT, timeout=120)
+    assert done.returncode == -signal.SIGXFSZ
+    assert len(list(tmp_path.iterdir())) == 1
+    checkpoint.save(path, {"w": torch.zeros(1000)}, {})
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_what_killed_trainings_had_begun_beside_any_file_of_a_run_is_gone(

@@ -2,12 +2,14 @@
 it was given and as long as its file says."""
 
 import asyncio
+import os
 import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
+from errno import EIO, EMFILE, ENFILE
 from hashlib import sha256
 from pathlib import Path
 
@@ -74,6 +76,36 @@ def test_a_file_is_read_again_beside_the_event_loop(
     (failed,) = (r for r in caplog.records if r.name == keys.log.name)
     assert failed.getMessage() == "a look at the keys failed"
     assert isinstance(failed.exc_info[1] if failed.exc_info else None, MemoryError)
+
+
+@pytest.mark.parametrize("refusal", [EMFILE, ENFILE, EIO])
+def test_a_key_that_was_taken_away_ends_though_the_system_would_not_read_the_file_at_once(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    refusal: int,
+) -> None:
+    """It opened until the file changed once more: of a moment without a free descriptor nobody
+    thinks who has taken a key away."""
+    file, refused = tmp_path / "keys.toml", list[Path]()
+    taken = new_key(file, "taken")
+    known = Keys(file)
+
+    def refuse(path: Path, *_: object) -> None:
+        refused.append(path)
+        raise OSError(refusal, os.strerror(refusal), str(path))
+
+    file.write_text("")
+    with monkeypatch.context() as busy:
+        busy.setattr(Path, "open", refuse)
+        for _ in range(2):
+            known.look()
+    assert refused == [file, file]
+    assert known.find(taken) is not None  # as of any file that cannot be used
+    known.look()
+    assert known.find(taken) is None
+    told = [r.getMessage() for r in caplog.records if r.name == keys.log.name]
+    assert told == [f"the keys stay as they were: {file}: {os.strerror(refusal)}"]  # once
 
 
 def test_a_file_may_be_as_large_as_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

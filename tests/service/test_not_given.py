@@ -1,0 +1,121 @@
+"""What the operating system would not give for a moment, a descriptor, memory, a thread, is asked
+for again: the service needs no other change for that."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from errno import EACCES, EIO, EMFILE, ENFILE, ENOMEM
+from pathlib import Path
+
+import pytest
+
+from contract.manifest import MANIFEST
+from tests.service.altered import copy_of, edit_manifest
+from tests.service.changing import changing
+from tests.service.conftest import Command
+
+_NO_THREAD = "can't start new thread"
+
+
+def _change(artifact: Path) -> None:
+    edit_manifest(artifact, lambda manifest: manifest["provenance"].update(seen="no"))
+
+
+@contextmanager
+def _unreadable(file: Path, number: int) -> Iterator[None]:
+    """Meanwhile nobody can open it, for the reason of this number."""
+    with pytest.MonkeyPatch.context() as busy:
+
+        def opened(path: Path, *how: int, real: Callable[..., int] = os.open) -> int:
+            if path == file:
+                raise OSError(number, os.strerror(number), str(path))
+            return real(path, *how)
+
+        busy.setattr(os, "open", opened)
+        yield
+
+
+@contextmanager
+def _no_thread_for(name: str) -> Iterator[None]:
+    """Meanwhile the system starts no thread whose name begins so."""
+    with pytest.MonkeyPatch.context() as crowded:
+
+        def start(
+            thread: threading.Thread, real: Callable[..., None] = threading.Thread.start
+        ) -> None:
+            if thread.name.startswith(name):
+                raise RuntimeError(_NO_THREAD)
+            real(thread)
+
+        crowded.setattr(threading.Thread, "start", start)
+        yield
+
+
+@pytest.mark.parametrize("number", [EMFILE, ENFILE, ENOMEM, EIO])
+def test_what_the_system_would_not_read_is_served_from_the_next_look(
+    folder: Path, caplog: pytest.LogCaptureFixture, number: int
+) -> None:
+    """It was given up until the folder changed once more."""
+    file, why = folder / "letters" / "step.onnx", os.strerror(number)
+    with changing(folder) as service:
+        _change(folder / "letters")
+        with _unreadable(file, number):
+            for _ in range(2):
+                service.look()
+                assert service.standing()["failed"] == f"{file} cannot be read: {why}"
+                assert service.text()[0]
+        assert caplog.text.count(why) == 1  # told once, without a traceback
+        assert "Traceback" not in caplog.text
+        service.look()
+        assert (service.standing()["failed"], service.reloads("ok")) == (None, 1)
+
+
+def test_what_the_system_would_not_read_at_the_start_is_served_later(
+    folder: Path, artifacts: Path
+) -> None:
+    file = copy_of(artifacts / "noise", folder) / MANIFEST
+    with ExitStack() as begun:
+        with _unreadable(file, EMFILE):
+            service = begun.enter_context(changing(folder))
+            assert service.ready() == (200, "ok; failed: noise")
+        service.look()
+        assert service.standing("noise")["state"] == "ready"
+
+
+def test_what_may_not_be_read_is_not_tried_at_every_look(folder: Path) -> None:
+    """To read a folder up to such a file may take seconds; and who allows it makes a change."""
+    with changing(folder) as service:
+        _change(folder / "letters")
+        with _unreadable(folder / "letters" / "step.onnx", EACCES):
+            for _ in range(2):
+                service.look()
+        assert service.reloads("failed") == 1
+
+
+def test_a_model_for_which_there_is_no_thread_is_served_from_the_next_look(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As where a container may have no more of them."""
+    with changing(folder) as service:
+        before = service.text()
+        with _no_thread_for("engine-letters"):
+            refused = service.tell("reload")
+            assert (refused.status_code, refused.json()["error"]["code"]) == (409, "not_loaded")
+            assert refused.json()["error"]["message"].endswith(f"letters: {_NO_THREAD}")
+        assert service.text() == before
+        assert "Traceback" not in caplog.text
+        assert service.standing()["failed"] is not None
+        service.look()
+        assert service.standing()["failed"] is None
+        assert service.text() == before
+
+
+def test_a_service_that_has_no_thread_for_a_model_says_so_and_ends_with_2(
+    command: Command, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with _no_thread_for("engine-letters"):
+        status, _, told = command(EVENKEEL_ARTIFACTS=str(folder), EVENKEEL_PORT="0")
+    assert status == 2
+    assert told == f"error: {folder / 'letters'}: {_NO_THREAD}\n"
+    assert "Traceback" not in caplog.text
