@@ -2,15 +2,14 @@
 machine; how fast it was is not judged here."""
 
 import shutil
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from bench.goal import Goal
 from bench.peers.launch import launch
-from bench.target import SERVICE, Target
+from bench.target import ARTIFACTS, SERVICE, Target
 from tests.reliability import aborts, chaos, overload, soak
 from tests.reliability.work import INK, TEXT
 
@@ -19,17 +18,12 @@ _ONE_THREAD = {"EVENKEEL_THREADS": "1"}
 
 
 @pytest.fixture(scope="module")
-def asked(made_once: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Small models by the names that are asked for, and no others to load and prove."""
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    """With the models that are asked, and no others to load and prove."""
     folder = tmp_path_factory.mktemp("asked")
-    for work, name in ((TEXT, "letters"), (INK, "scrawl")):
-        shutil.copytree(made_once(name), folder / work.model)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def service(asked: Path) -> Iterator[Target]:
-    with launch(SERVICE, artifacts=asked, settings=_ONE_THREAD) as target:
+    for work in (TEXT, INK):
+        shutil.copytree(ARTIFACTS / work.model, folder / work.model)
+    with launch(SERVICE, artifacts=folder, settings=_ONE_THREAD) as target:
         yield target
 
 
@@ -82,10 +76,7 @@ def test_a_soak_with_reloads_has_no_wrong_answer(
     assert row.reloads_failed == 0
 
 
-def test_clients_that_resume_lose_nothing_where_runs_fail(
-    asked: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(chaos, "ARTIFACTS", asked)
+def test_clients_that_resume_lose_nothing_where_runs_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chaos, "_SETTINGS", chaos._SETTINGS | _ONE_THREAD)
     row = chaos.play("fail", pause_s=0.2, length=600, clients=3)
     assert row.streams >= 3
