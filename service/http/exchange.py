@@ -9,6 +9,7 @@ from functools import partial
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary, WeakMethod, ref
 
+from service.engine import terms
 from service.engine.engine import Engine
 from service.engine.jobs import Generation, Piece
 from service.http import record
@@ -113,12 +114,12 @@ class Exchange(Generic[P]):
         """Every piece with the number of its job, until all have ended or nobody wants more.
 
         The error of a job is raised, and the others are given up; or, with `failed`, it comes in
-        the job's last piece like any other end.
+        the job's last piece like any other end. Raises what `terms.in_time` raises.
         """
         left = len(self.jobs)
         try:
             while left:
-                number, piece = await self._pieces.get()
+                number, piece = await terms.in_time(self._pieces.get())
                 self._taken(number)
                 self._record.take(self.jobs[number], piece)
                 if piece.error is not None and not failed:
