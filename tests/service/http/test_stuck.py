@@ -37,12 +37,13 @@ def test_an_answer_of_a_model_that_is_stuck_is_a_504(service: Service) -> None:
     assert service.post(max_tokens=5).status_code == 200
 
 
-def test_a_stream_of_a_model_that_is_stuck_ends_with_an_error(service: Service) -> None:
+def test_every_choice_of_a_model_that_is_stuck_ends_with_an_error(service: Service) -> None:
     with held(service.app.state.models["letters"]):
-        late = service.post(max_tokens=5, deadline_s=_WANTED_S, stream=True)
+        late = service.post(max_tokens=5, deadline_s=_WANTED_S, stream=True, n=3)
         assert _is_stuck(service, "letters")
-        (event,) = contents(late.text)
-        assert event["error"]["code"] == "deadline_exceeded"
+        events = contents(late.text)
+        assert [event["index"] for event in events] == [0, 1, 2]
+        assert {event["error"]["code"] for event in events} == {"deadline_exceeded"}
 
 
 def test_ink_is_not_read_for_ever_by_a_model_that_is_stuck(service: Service) -> None:
