@@ -180,9 +180,12 @@ class Models:
         for exact, eight in pairs(list(self)):
             if exact not in eight.speedups and exact.engine.ready and eight.engine.ready:
                 try:
-                    await compare(exact, eight)
-                except ServiceError as error:
-                    log.warning("%s was not measured beside %s: %s", eight.name, exact.name, error)
+                    # A run that is stuck ends by a change of its model alone, which waits for this.
+                    async with asyncio.timeout(self._settings.stall_timeout_s):
+                        await compare(exact, eight)
+                except (ServiceError, TimeoutError) as error:
+                    why = str(error) or "a run of them is stuck"
+                    log.warning("%s was not measured beside %s: %s", eight.name, exact.name, why)
 
     async def look(self, *, again: bool = False) -> None:
         """Load what is new or has changed, unload what has gone; `again` also tries once more what

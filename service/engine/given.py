@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contract.golden import Arrays
+from service.engine import terms
 from service.engine.jobs import Job, length
 from service.errors import ServiceError
 
@@ -97,7 +98,8 @@ async def run_steps(
     """Queue the jobs, at least one, and wait for all of them; they are cancelled if nobody waits
     any more. What is `admitted` was let in before.
 
-    Raises what `Engine.submit` raises, and the error of a job that failed.
+    Raises what `Engine.submit` raises, the error of a job that failed, and `DeadlineExceeded` where
+    the engine is stuck.
     """
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[None] = loop.create_future()
@@ -117,7 +119,7 @@ async def run_steps(
         job.done = lambda job: loop.call_soon_threadsafe(tell, job)
     engine.submit(jobs, admitted=admitted)
     try:
-        await ended
+        await terms.in_time(ended)
     finally:
         for job in jobs:
             job.cancelled = True

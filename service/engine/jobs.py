@@ -160,6 +160,12 @@ class Generation(Job, Generic[P]):
     def fail(self, error: ServiceError, state: Arrays | None = None) -> None:
         self._end_by(error)
 
+    def given_up(self, error: ServiceError) -> P:
+        """A piece that ends it for whoever waits, where the engine is stuck."""
+        piece = self._next_piece()
+        piece.error = error
+        return piece
+
     def _end_by(self, error: ServiceError, moment: Moment[Any] | None = None) -> None:
         """Tell what was gathered, and then the error alone, with where one can go on from."""
         self.publish()

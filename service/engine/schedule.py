@@ -111,7 +111,10 @@ class Schedule:
         if wait_s <= most_s:
             return None
         error = Overloaded(f"others would hold it up for {wait_s:.1f} s; at most {most_s:.1f}")
-        error.retry_after_s = max(1, math.ceil(wait_s - most_s))
+        # It is told in whole seconds: what is all over within one need not be looked at further.
+        if sum(ticket.job.steps_expected() for ticket in self.waiting) * step_s > 1:
+            until_s = self.work_until(caller, steps, most_s / step_s) * step_s
+            error.retry_after_s = max(1, math.ceil(until_s))
         return error
 
     def work_before(self, caller: str, steps: int) -> int:
@@ -128,6 +131,33 @@ class Schedule:
                 seen[other] += 1
                 total += min(steps, ticket.job.steps_expected())
         return total
+
+    def work_until(self, caller: str, steps: int, most: float) -> int:
+        """Steps that will have run once `work_before` is no more than `most`, if nobody else comes.
+        Callers take turns, and who has more jobs than are waited for is waited for as before when
+        one of them gets a slot; the first does when that which is nearest to its end is over."""
+        waiting, free = _present(self.waiting), self._free
+        mine = sum(ticket.caller == caller for ticket in waiting)
+        queues: dict[str, list[int]] = {}  # of each caller, what its jobs count for
+        rounds: list[list[tuple[list[int], int]]] = []  # queue and steps of those who take turns
+        for ticket in waiting[free:]:
+            if not ticket.job.paused:
+                queue, expected = queues.setdefault(ticket.caller, []), ticket.job.steps_expected()
+                if len(queue) == len(rounds):
+                    rounds.append([])
+                rounds[len(queue)].append((queue, expected))
+                queue.append(min(steps, expected))
+        before = sum(sum(queue[: mine + 1]) for queue in queues.values())
+        placed = [*_present(self.slots.values()), *waiting[:free]]  # none, if all have just ended
+        ran = self._width * min((ticket.job.steps_expected() for ticket in placed), default=0)
+        for number, turns in enumerate(rounds):
+            for queue, expected in turns:
+                follows = mine <= number < len(queue) - 1
+                before -= queue[number] - (queue[number + 1] if follows else 0)
+                if before <= most:
+                    return ran
+                ran += expected
+        return ran
 
     @property
     def _free(self) -> int:

@@ -1,9 +1,12 @@
 """On whose behalf the present task asks for work, and until when it is wanted."""
 
+import asyncio
 import math
 import time
+from collections.abc import Awaitable
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import TypeVar
 
 from service.errors import DeadlineExceeded
 
@@ -17,7 +20,10 @@ class Terms:
     deadline_s: float = math.inf
 
 
+T = TypeVar("T")
 _NOBODY = Terms()
+# Whatever runs or waits is ended between two chunks; a chunk takes milliseconds.
+_GRACE_S = 5.0
 _terms: ContextVar[Terms] = ContextVar("terms", default=_NOBODY)
 
 
@@ -39,6 +45,16 @@ def shorten(within_s: float | None) -> None:
     if within_s is not None:
         terms = current()
         _terms.set(Terms(terms.caller, min(terms.deadline_s, time.monotonic() + within_s)))
+
+
+async def in_time(waited: Awaitable[T]) -> T:
+    """Wait for an engine, which ends what is past its deadline; but not for one that is stuck.
+    Raises `DeadlineExceeded`."""
+    try:
+        async with asyncio.timeout_at(current().deadline_s + _GRACE_S):
+            return await waited
+    except TimeoutError as error:
+        raise late() from error
 
 
 def late() -> DeadlineExceeded:

@@ -9,8 +9,10 @@ from functools import partial
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary, WeakMethod, ref
 
+from service.engine import terms
 from service.engine.engine import Engine
 from service.engine.jobs import Generation, Piece
+from service.errors import DeadlineExceeded
 from service.http import record
 
 P = TypeVar("P", bound=Piece)
@@ -115,16 +117,24 @@ class Exchange(Generic[P]):
         The error of a job is raised, and the others are given up; or, with `failed`, it comes in
         the job's last piece like any other end.
         """
-        left = len(self.jobs)
+        under_way = set(range(len(self.jobs)))
         try:
-            while left:
-                number, piece = await self._pieces.get()
+            while under_way:
+                try:
+                    number, piece = await terms.in_time(self._pieces.get())
+                except DeadlineExceeded as late:  # told by the engine, were it not stuck
+                    for number in sorted(under_way):
+                        self._arrive(number, self.jobs[number].given_up(late))
+                    continue
                 self._taken(number)
+                if number not in under_way:  # its own end came in the same moment
+                    continue
                 self._record.take(self.jobs[number], piece)
                 if piece.error is not None and not failed:
                     raise piece.error
+                if piece.last:
+                    under_way.remove(number)
                 yield number, piece
-                left -= piece.last
         finally:
             self.cancel()
 

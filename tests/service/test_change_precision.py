@@ -16,6 +16,8 @@ from service.models import Speedup
 from tests.service.changing import Changing, changing
 from tests.service.serving import eventually, settings
 
+_PATIENCE_S = 10.0
+
 
 @pytest.fixture(params=["letters", "scrawl"])
 def both(
@@ -55,6 +57,36 @@ def test_a_pair_whose_run_fails_keeps_no_other_from_being_measured(
     asyncio.run(Models(settings(letters), Metrics(), KINDS)._compare())
     assert compared == [one, other]
     assert caplog.messages == ["one was not measured beside other: the run broke"]
+
+
+def test_a_model_that_is_stuck_as_it_is_measured_can_be_unloaded(
+    letters: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing else ends its run, and others could not be changed either."""
+    pair = [
+        SimpleNamespace(name=name, engine=SimpleNamespace(ready=True), speedups=[])
+        for name in ("exact", "eight")
+    ]
+
+    async def changed() -> None:
+        stuck = asyncio.Event()
+
+        async def compare(exact: Any, eight: Any) -> None:
+            stuck.set()
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr("service.catalogue.compare", compare)
+        models = Models(settings(letters, stall_timeout_s=0.01), Metrics(), KINDS)
+        models["letters"].engine.attested.set()
+        measuring = asyncio.create_task(models.compare())
+        await stuck.wait()
+        await asyncio.wait_for(models.unload("letters"), _PATIENCE_S)
+        await measuring
+        assert not list(models)
+
+    monkeypatch.setattr("service.catalogue.pairs", lambda models: [pair])
+    asyncio.run(changed())
+    assert "eight was not measured beside exact: a run of them is stuck" in caplog.messages
 
 
 def test_what_was_measured_beside_an_exact_model_goes_with_it(both: Path) -> None:

@@ -2,9 +2,12 @@
 
 import asyncio
 import gc
+import time
 
 import pytest
 
+from service.engine import terms
+from service.errors import DeadlineExceeded
 from service.shared import Shared
 
 _PATIENCE_S = 10.0
@@ -50,6 +53,31 @@ def test_a_failure_is_everybody_s_and_over_with_them() -> None:
         found = await asyncio.gather(*waiting, return_exceptions=True)
         assert [str(error) for error in found] == ["1"] * 3
         assert await shared.get("a", maker.make) == 2
+
+    asyncio.run(asyncio.wait_for(asked(), _PATIENCE_S))
+
+
+def test_who_came_later_has_until_a_deadline_of_their_own() -> None:
+    async def asked() -> None:
+        shared, may, calls = Shared(), asyncio.Event(), list[float]()
+
+        async def make() -> str:
+            calls.append(terms.current().deadline_s)
+            await may.wait()
+            if calls[-1] <= time.monotonic():
+                raise terms.late()
+            return "made"
+
+        async def ask(within_s: float) -> str:
+            terms.agree(within_s)
+            return await shared.get("a", make)
+
+        waiting = [asyncio.create_task(ask(within_s)) for within_s in (0, 0, 60, 60)]
+        await asyncio.sleep(0)
+        may.set()
+        found = await asyncio.gather(*waiting, return_exceptions=True)
+        assert [type(each) for each in found] == [DeadlineExceeded, DeadlineExceeded, str, str]
+        assert len(calls) == 2
 
     asyncio.run(asyncio.wait_for(asked(), _PATIENCE_S))
 

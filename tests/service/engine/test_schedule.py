@@ -312,20 +312,19 @@ def test_who_has_left_holds_nobody_up() -> None:
     assert line.schedule.has_room("one", 9, 2)
 
 
-@pytest.mark.parametrize(("steps", "retry_after_s"), [(120, 1), (200, 1), (230, 2), (410, 4)])
+@pytest.mark.parametrize(("steps", "retry_after_s"), [(0, 1), (100, 1), (130, 2), (310, 4)])
 def test_who_is_refused_is_told_when_the_wait_will_be_short_enough(
     steps: int, retry_after_s: int
 ) -> None:
-    """Rounded up to whole seconds."""
+    """Once the one that waits has its slot; rounded up to whole seconds, one at least."""
     line = Line(width=1)
-    line.add("", Work(), Work(steps))
+    line.add("", Work(steps), Work(200))
     line.fill()
     refused = line.schedule.overload("", 1, 1_000, size=9, step_s=0.01, most_s=1.0)
     assert refused is not None
     assert refused.retry_after_s == retry_after_s
-    told = f"others would hold it up for {steps * 0.01:.1f} s; at most 1.0"
-    assert refused.message == told
-    assert line.schedule.overload("", 1, 1_000, size=9, step_s=0.01, most_s=steps * 0.01) is None
+    assert refused.message == "others would hold it up for 2.0 s; at most 1.0"
+    assert line.schedule.overload("", 1, 1_000, size=9, step_s=0.01, most_s=2.0) is None
 
 
 def test_a_queue_that_one_has_filled_has_room_for_another() -> None:
