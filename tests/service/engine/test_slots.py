@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 from contract.golden import Arrays
+from service.engine.chunk import Chunks
+from service.engine.pace import Pace
 from service.engine.slots import Slots
 from service.engine.terms import Terms
 from service.errors import DeadlineExceeded, NotReady
 from service.metrics import Metrics
-from tests.service.engine.scripted import Call, ScriptedRunner
+from tests.service.engine.scripted import Call, ScriptedRunner, limits
 
 
 def _slots(metrics: Metrics, width: int, calls: list[Call]) -> Slots:
@@ -65,7 +67,7 @@ class _OnADevice(ScriptedRunner):
     once it is `broken`."""
 
     def __init__(self, width: int) -> None:
-        super().__init__(b"", width)
+        super().__init__(b"every byte of this text is known", width)
         self.turn: Any = _Turn()
         self.broken = False
         self.loaded = 0
@@ -102,6 +104,26 @@ def test_jobs_that_change_places_together_have_one_turn_at_the_device() -> None:
     slots.tend(0.0)
     slots.end_all(NotReady("gone"), states_known=True)
     assert runner.turn.asked == [["load"] * 3, ["read"] * 3] * 3
+
+
+def test_so_have_the_jobs_of_a_chunk_that_want_their_states() -> None:
+    """Before it, after it, and when they go back to where they ended."""
+    runner, metrics = _OnADevice(3), Metrics().of_engine("it")
+    calls = [Call(max_tokens=20, wants_state=True, checkpoint_steps=1) for _ in range(3)]
+    slots = Slots(runner, metrics, slice_s=1e9)
+    pace = Pace((1e-6, 0.0), (1e-6, 0.0))
+    chunks = Chunks(slots, pace, limits(), metrics)
+    slots.schedule.add([call.job for call in calls], Terms())
+    slots.tend(0.0)
+    while slots.schedule.slots:
+        jobs = [ticket.job for ticket in slots.schedule.slots.values()]
+        chunks.run([0, 1, 2], chunks.steps_for(jobs, 1e-6), filtered=False)
+    assert [call.result().finish_reason for call in calls] == ["length"] * 3
+    loads, reads = ["load"] * 3, ["read"] * 3
+    told = runner.turn.asked
+    assert told[0] == loads
+    assert len(told) > 6
+    assert all(asked in (loads, reads) for asked in told)
 
 
 def test_who_has_nothing_to_ask_of_the_device_waits_for_no_turn() -> None:
