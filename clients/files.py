@@ -89,11 +89,14 @@ def _of_pipe() -> bytes:
 
 
 def _encoding(document: bytes) -> str:
-    """What XML says of its own."""
+    """What XML says of its own, if it can be so: .NET says UTF-16 of what it writes in UTF-8."""
     if document.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
         return "utf-16"
-    told = _DECLARED.match(document)
-    return told[1].decode() if told else "utf-8"
+    if told := _DECLARED.match(document):
+        name = told[1].decode()
+        if told[0].decode(name, "replace") == told[0].decode():
+            return name
+    return "utf-8"
 
 
 def _decoded(whence: str, content: bytes) -> str:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import partial
 
 from contract.golden import Arrays
@@ -43,9 +44,11 @@ class Chunks:
         placed, runner = self._slots.schedule.slots, self._slots.runner
         tickets = [placed[slot] for slot in slots]
         jobs = [ticket.job for ticket in tickets]
-        for slot, job in zip(slots, jobs, strict=True):
-            if job.overshoots and job.wants_state:
-                job.anchor(runner.read(slot))
+        with ExitStack() as turn:  # one for all, as in `Slots`
+            for slot, job in zip(slots, jobs, strict=True):
+                if job.overshoots and job.wants_state:
+                    turn.enter_context(runner.turn)
+                    job.anchor(runner.read(slot))
         row = self._slots.row(slots)
         outputs, run_s = self._compute(slots, jobs, row, steps, filtered=filtered)
         left = []
@@ -57,8 +60,10 @@ class Chunks:
                 its = {name: array[:, column] for name, array in outputs.items()}
                 if (rest := self._hand_out(slot, ticket, its)) is not None:
                     left.append(rest)
-        for rest in left:
-            rest()
+        with ExitStack() as turn:
+            for rest in left:
+                turn.enter_context(runner.turn)
+                rest()
         return run_s
 
     def run_alone(self, job: GivenSteps) -> None:

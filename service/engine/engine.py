@@ -57,8 +57,8 @@ class Engine:
         """`another` makes a runner in the place of one whose run failed; None keeps that one.
         `problem` says why a model will not serve; `share` is where others see that it works."""
         self.name = name
-        self._wake = threading.Condition()
-        self._slots = Slots(runner, metrics, limits.slice_s, self._wake)
+        self._slots = Slots(runner, metrics, limits.slice_s)
+        self._wake = self._slots.lock
         self._another = another
         self._share = share or CoreBudget(cores=1).share(threads=1)
         self._metrics = metrics

@@ -4,14 +4,13 @@ two chunks.
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
-from typing import Any
+from contextlib import ExitStack, suppress
 
 from contract.golden import Arrays
 from service.engine import terms
 from service.engine.pace import Pace
 from service.engine.runners import Runner, stack_rows
-from service.engine.schedule import Schedule
+from service.engine.schedule import Schedule, Ticket
 from service.errors import ServiceError
 from service.metrics import EngineMetrics
 
@@ -21,18 +20,14 @@ class Slots:
     where it is stuck, another one that of `end_all`.
 
     A job changes places under `lock`: who has it counts nobody twice. It is never held while a slot
-    is read or loaded, for a device may be stuck; all may have been ended when that returns.
+    is read or loaded, for a device may be stuck; all may have been ended when that returns. Slots
+    that are read or loaded together are so in one turn of the runner: another model on its device
+    would run before each.
     """
 
-    def __init__(
-        self,
-        runner: Runner,
-        metrics: EngineMetrics,
-        slice_s: float,
-        lock: AbstractContextManager[Any] | None = None,
-    ) -> None:
+    def __init__(self, runner: Runner, metrics: EngineMetrics, slice_s: float) -> None:
         self.runner = runner
-        self.lock = lock or threading.RLock()
+        self.lock = threading.Condition()
         self.schedule = Schedule(runner.width, slice_s)
         self.handing_out = threading.Lock()  # no job ends for another reason meanwhile
         self._metrics = metrics
@@ -43,12 +38,13 @@ class Slots:
         fill what is free."""
         with self.lock:
             leaving = list(self._leaving(now_s))
-        for slot in leaving:
-            self.park(slot)
+        self._park_all(leaving)
         with self.lock:
             self._let_go(now_s)
-        while self._place_next(now_s):
-            pass
+        with ExitStack() as turn:
+            while (following := self._next(now_s)) is not None:
+                turn.enter_context(self.runner.turn)
+                self._place(*following, now_s)
         self._count()
 
     def groups(self, pace: Pace) -> list[tuple[list[int], bool]]:
@@ -94,18 +90,19 @@ class Slots:
 
     def move_to(self, runner: Runner) -> None:
         """Let all go on where another runner is."""
-        for slot in list(self.schedule.slots):
-            self.park(slot)
+        self._park_all(list(self.schedule.slots))
         self.runner = runner
 
     def end_all(self, error: ServiceError, *, states_known: bool) -> None:
         """End whoever runs or waits, with its state where that is known."""
-        for slot in list(self.schedule.slots) if states_known else ():
-            with suppress(Exception):  # of a device that is lost nobody has them
-                self.park(slot)
+        if states_known:  # but of a device that is lost nobody has them
+            self._park_all(list(self.schedule.slots), Exception)
         with self.lock, self.handing_out:
             for ticket in self.schedule.slots.values():
-                ticket.job.fail(error)
+                if ticket.ran:
+                    ticket.job.fail(error)
+                else:  # it stands where it was parked
+                    ticket.end(error)
             for ticket in self.schedule.waiting:
                 ticket.end(error)
             self.schedule.slots.clear()
@@ -128,21 +125,26 @@ class Slots:
                 self.schedule.waiting.remove(ticket)
                 ticket.end(terms.late())
 
-    def _place_next(self, now_s: float) -> bool:
-        """Whether one that waits has a slot now."""
+    def _park_all(self, slots: Sequence[int], *but: type[Exception]) -> None:
+        """Park whoever is there; but those whose slot cannot be read, by such an error, stay."""
+        if slots:
+            with self.runner.turn:
+                for slot in slots:
+                    with suppress(*but):
+                        self.park(slot)
+
+    def _next(self, now_s: float) -> tuple[int, Ticket] | None:
         with self.lock:
-            following = self.schedule.next(now_s)
-        if following is None:
-            return False
-        slot, ticket = following
+            return self.schedule.next(now_s)
+
+    def _place(self, slot: int, ticket: Ticket, now_s: float) -> None:
         if slot in self.schedule.slots:
             self.park(slot)
-        with self.lock:
-            if ticket not in self.schedule.waiting:
-                return False
-            self.schedule.place(slot, ticket, now_s)
+        # Until that is done it waits: what is in the slot is not yet where it stands.
         self.runner.load(slot, ticket.job.state)
-        return True
+        with self.lock:
+            if ticket in self.schedule.waiting:
+                self.schedule.place(slot, ticket, now_s)
 
     def _count(self) -> None:
         self._metrics.waiting.set(len(self.schedule.waiting))

@@ -38,10 +38,12 @@ class Files(StaticFiles):
     ) -> Response:
         """The file, or that it is had already."""
         headers = {**self._headers, "ETag": _tag_of(str(full_path), *_version(stat_result))}
-        response = FileResponse(full_path, status_code, headers, stat_result=stat_result)
+        response: Response = FileResponse(full_path, status_code, headers, stat_result=stat_result)
         del response.headers["last-modified"]
-        had = self.is_not_modified(response.headers, Headers(scope=scope))
-        return NotModifiedResponse(response.headers) if had else response
+        if self.is_not_modified(response.headers, Headers(scope=scope)):
+            response = NotModifiedResponse(response.headers)
+            response.headers.update(self._headers)  # or others would come in their place
+        return response
 
 
 def tag(content: bytes) -> str:

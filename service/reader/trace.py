@@ -12,7 +12,7 @@ from service.errors import InvalidRequest
 _MARKS = ("!", "'", '"')
 # A value with its mark and sign, spaces behind either; what has the form of none is one by itself.
 _VALUE = re.compile(
-    r"""(?!\ )[!'"]?\ ?-?\ ?(?:[\d.]+(?:[eE][-+]?\d+)?|\#[\dA-F]+|[^\s!'"*?TF\-]+)|[TF*?]|\S""",
+    r"""(?!\ )[!'"]?\ ?[-+]?\ ?(?:[\d.]+(?:[eE][-+]?\d+)?|\#[\dA-F]+|[^\s!'"*?TF\-]+)|[TF*?]|\S""",
     re.VERBOSE,
 )
 _LONGEST_POINT = 8192  # characters, which are parted in one go, for which all others wait

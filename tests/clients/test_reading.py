@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from clients.files import inks
+from clients.files import found, inks
 from tests.clients.commands import evenkeel
 
 _INK = [[[0, 0], [9, 30], [20, 2]], [[30, 0], [31, 30]]]
@@ -47,6 +47,15 @@ def test_ink_is_read_in_the_encoding_that_it_has(url: str, encoding: str, tmp_pa
     from_a_file = evenkeel(url, "read", str(tmp_path / "ink"))
     assert from_a_file.stdout == f"{_read(url, strokes=_INK)}\n", from_a_file.output
     assert evenkeel(url, "read", given=said.encode(encoding)).stdout == from_a_file.stdout
+
+
+@pytest.mark.parametrize("told", ["utf-16", "UTF-16LE", "utf-32", "cp037"])
+def test_ink_that_says_what_it_cannot_be_in_is_read_as_utf_8(told: str, tmp_path: Path) -> None:
+    """.NET says UTF-16 of all that it makes a string of, whatever the file is in."""
+    said = _INKML.replace('1.0"', f'1.0" encoding="{told}"')
+    for spaces in range(4):
+        (tmp_path / "ink").write_text(said + " " * spaces)
+        assert inks(found(tmp_path / "ink"), ruled=False) == [{"inkml": said + " " * spaces}]
 
 
 def test_lines_of_a_page_are_read_each_by_itself(url: str) -> None:

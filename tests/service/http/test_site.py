@@ -79,6 +79,18 @@ def test_the_site_may_compile_webassembly_and_nothing_else_may(built: Service, p
     assert built.client.get("/static/page.js").headers["content-security-policy"] == ours
 
 
+@pytest.mark.parametrize("path", ["/static/device/", "/static/device/device/worker.js"])
+def test_so_may_the_site_that_a_browser_has_already(built: Service, path: str) -> None:
+    """It takes the headers of a 304 for those of what it has (RFC 9111 §3.2)."""
+    had = built.client.get(path)
+    again = built.client.get(path, headers={"If-None-Match": had.headers["etag"]})
+    assert again.status_code == 304
+    its_own = {"x-request-id", "date"}
+    assert {*again.headers} - its_own < {*had.headers}
+    for name in {*again.headers} - its_own:
+        assert again.headers[name] == had.headers[name], name
+
+
 def test_files_of_the_site_are_in_no_log_and_no_count(
     built: Service, caplog: pytest.LogCaptureFixture
 ) -> None:

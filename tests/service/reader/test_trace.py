@@ -64,6 +64,14 @@ def test_a_star_says_the_same_again() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("written", ["{:+e}", "{:+G}", "{:e}", "{:+}"])
+def test_a_number_may_have_a_sign_that_it_needs_not_and_an_exponent(written: str) -> None:
+    stroke = [[1.5e-7, -2.5], [-3e-9, 1.25e7]]
+    trace = ",".join(" ".join(map(written.format, point)) for point in stroke)
+    assert _points(trace) == stroke
+    assert _points(trace.replace(" +", "+").replace(" -", "-")) == stroke
+
+
 def test_spaces_may_stand_behind_marks_and_signs_and_before_no_value() -> None:
     assert _points("1 2,' 3 '- 4,\" - 1\n\"\t5") == [[1, 2], [4, -2], [6, -1]]
     switches = "<channel name='A' type='boolean'/><channel name='B' type='boolean'/>"
