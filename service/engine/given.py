@@ -115,11 +115,17 @@ async def run_steps(
         elif not left:
             ended.set_result(None)
 
+    def give_up() -> None:
+        if not ended.done():
+            ended.set_exception(terms.late())
+
     for job in jobs:
         job.done = lambda job: loop.call_soon_threadsafe(tell, job)
     engine.submit(jobs, admitted=admitted)
+    stuck = terms.once_stuck(give_up)
     try:
-        await terms.in_time(ended)
+        await ended
     finally:
         for job in jobs:
             job.cancelled = True
+        stuck.cancel()

@@ -5,9 +5,10 @@ Decisions alone, no threads and no tensors; the engine carries them out between 
 
 import itertools
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from service.engine.jobs import Job
 from service.engine.terms import Terms
@@ -112,7 +113,8 @@ class Schedule:
             return None
         error = Overloaded(f"others would hold it up for {wait_s:.1f} s; at most {most_s:.1f}")
         # It is told in whole seconds: what is all over within one need not be looked at further.
-        if sum(ticket.job.steps_expected() for ticket in self.waiting) * step_s > 1:
+        waiting = sum(ticket.job.steps_expected() for ticket in self.waiting)
+        if (self._work_to_free() + waiting) * step_s > 1:
             until_s = self.work_until(caller, steps, most_s / step_s) * step_s
             error.retry_after_s = max(1, math.ceil(until_s))
         return error
@@ -122,8 +124,8 @@ class Schedule:
         of each caller as many jobs as this one has by then. Who will have a free slot at the next
         look at the queue is not waited for, no more than those in slots are."""
         waiting = _present(self.waiting)
-        mine = sum(ticket.caller == caller for ticket in waiting)
-        seen: Counter[str] = Counter()
+        mine = [ticket.caller for ticket in waiting].count(caller)
+        seen: defaultdict[str, int] = defaultdict(int)
         total = 0
         for ticket in waiting[self._free :]:
             other = ticket.caller
@@ -136,28 +138,33 @@ class Schedule:
         """Steps that will have run once `work_before` is no more than `most`, if nobody else comes.
         Callers take turns, and who has more jobs than are waited for is waited for as before when
         one of them gets a slot; the first does when that which is nearest to its end is over."""
-        waiting, free = _present(self.waiting), self._free
-        mine = sum(ticket.caller == caller for ticket in waiting)
-        queues: dict[str, list[int]] = {}  # of each caller, what its jobs count for
-        rounds: list[list[tuple[list[int], int]]] = []  # queue and steps of those who take turns
-        for ticket in waiting[free:]:
+        waiting, before = _present(self.waiting), 0
+        mine = [ticket.caller for ticket in waiting].count(caller)
+        queues: defaultdict[str, list[int]] = defaultdict(list)  # what each caller's jobs count for
+        turns: list[tuple[int, list[int], int]] = []  # place in a queue, which, and steps
+        for ticket in waiting[self._free :]:
             if not ticket.job.paused:
-                queue, expected = queues.setdefault(ticket.caller, []), ticket.job.steps_expected()
-                if len(queue) == len(rounds):
-                    rounds.append([])
-                rounds[len(queue)].append((queue, expected))
-                queue.append(min(steps, expected))
-        before = sum(sum(queue[: mine + 1]) for queue in queues.values())
-        placed = [*_present(self.slots.values()), *waiting[:free]]  # none, if all have just ended
-        ran = self._width * min((ticket.job.steps_expected() for ticket in placed), default=0)
-        for number, turns in enumerate(rounds):
-            for queue, expected in turns:
-                follows = mine <= number < len(queue) - 1
-                before -= queue[number] - (queue[number + 1] if follows else 0)
-                if before <= most:
-                    return ran
-                ran += expected
+                queue, expected = queues[ticket.caller], ticket.job.steps_expected()
+                number, counts = len(queue), expected if expected < steps else steps
+                if number <= mine:
+                    before += counts
+                turns.append((number, queue, expected))
+                queue.append(counts)
+        turns.sort(key=itemgetter(0))
+        ran = self._work_to_free()
+        for number, queue, expected in turns:
+            follows = mine <= number < len(queue) - 1
+            before -= queue[number] - (queue[number + 1] if follows else 0)
+            if before <= most:
+                return ran
+            ran += expected
         return ran
+
+    def _work_to_free(self) -> int:
+        """Steps that will have run once one of those who have a slot, or are about to, is through;
+        0 if all have just ended."""
+        placed = [*_present(self.slots.values()), *_present(self.waiting)[: self._free]]
+        return self._width * min((ticket.job.steps_expected() for ticket in placed), default=0)
 
     @property
     def _free(self) -> int:

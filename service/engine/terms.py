@@ -3,10 +3,9 @@
 import asyncio
 import math
 import time
-from collections.abc import Awaitable
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TypeVar
 
 from service.errors import DeadlineExceeded
 
@@ -20,7 +19,6 @@ class Terms:
     deadline_s: float = math.inf
 
 
-T = TypeVar("T")
 _NOBODY = Terms()
 # Whatever runs or waits is ended between two chunks; a chunk takes milliseconds.
 _GRACE_S = 5.0
@@ -47,14 +45,10 @@ def shorten(within_s: float | None) -> None:
         _terms.set(Terms(terms.caller, min(terms.deadline_s, time.monotonic() + within_s)))
 
 
-async def in_time(waited: Awaitable[T]) -> T:
-    """Wait for an engine, which ends what is past its deadline; but not for one that is stuck.
-    Raises `DeadlineExceeded`."""
-    try:
-        async with asyncio.timeout_at(current().deadline_s + _GRACE_S):
-            return await waited
-    except TimeoutError as error:
-        raise late() from error
+def once_stuck(tell: Callable[[], object]) -> asyncio.TimerHandle:
+    """Have this called once an engine that has not ended what the task waits for, as it ends all
+    that is past its deadline, has to be stuck. Who waits no more cancels that."""
+    return asyncio.get_running_loop().call_at(current().deadline_s + _GRACE_S, tell)
 
 
 def late() -> DeadlineExceeded:

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Set
 from contextlib import suppress
 from functools import partial
 from typing import Generic, TypeVar
@@ -12,7 +12,6 @@ from weakref import WeakKeyDictionary, WeakMethod, ref
 from service.engine import terms
 from service.engine.engine import Engine
 from service.engine.jobs import Generation, Piece
-from service.errors import DeadlineExceeded
 from service.http import record
 
 P = TypeVar("P", bound=Piece)
@@ -118,16 +117,12 @@ class Exchange(Generic[P]):
         the job's last piece like any other end.
         """
         under_way = set(range(len(self.jobs)))
+        stuck = terms.once_stuck(partial(self._give_up, under_way))
         try:
             while under_way:
-                try:
-                    number, piece = await terms.in_time(self._pieces.get())
-                except DeadlineExceeded as late:  # told by the engine, were it not stuck
-                    for number in sorted(under_way):
-                        self._arrive(number, self.jobs[number].given_up(late))
-                    continue
+                number, piece = await self._pieces.get()
                 self._taken(number)
-                if number not in under_way:  # its own end came in the same moment
+                if number not in under_way:  # it has been given up, or ended just before it was
                     continue
                 self._record.take(self.jobs[number], piece)
                 if piece.error is not None and not failed:
@@ -136,6 +131,7 @@ class Exchange(Generic[P]):
                     under_way.remove(number)
                 yield number, piece
         finally:
+            stuck.cancel()
             self.cancel()
 
     def cancel(self) -> None:
@@ -144,6 +140,11 @@ class Exchange(Generic[P]):
             job.cancelled = True
         if self._engine is not None:
             self._engine.wake()
+
+    def _give_up(self, under_way: Set[int]) -> None:
+        """Tell those who wait what the engine, which is stuck, does not."""
+        for number in sorted(under_way):
+            self._arrive(number, self.jobs[number].given_up(terms.late()))
 
     def _arrive(self, number: int, piece: P) -> None:
         self._unread[number] += 1

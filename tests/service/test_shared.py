@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import time
+from functools import partial
 
 import pytest
 
@@ -78,6 +79,55 @@ def test_who_came_later_has_until_a_deadline_of_their_own() -> None:
         found = await asyncio.gather(*waiting, return_exceptions=True)
         assert [type(each) for each in found] == [DeadlineExceeded, DeadlineExceeded, str, str]
         assert len(calls) == 2
+
+    asyncio.run(asyncio.wait_for(asked(), _PATIENCE_S))
+
+
+def test_who_has_the_most_time_left_makes_it_anew() -> None:
+    """By turns of those with little left it would be late for as long as somebody asks."""
+
+    async def asked() -> None:
+        shared, may, calls = Shared(), asyncio.Event(), list[str]()
+
+        async def make(name: str) -> str:
+            calls.append(name)
+            await may.wait()
+            if name == "first":
+                raise terms.late()
+            return f"made by {name}"
+
+        async def ask(name: str, within_s: float) -> str:
+            terms.agree(within_s)
+            return await shared.get("a", partial(make, name))
+
+        within_s = {"first": 0, "second": 60, "last": 90, "hasty": 30}
+        waiting = [asyncio.create_task(ask(*asks)) for asks in within_s.items()]
+        await asyncio.sleep(0)
+        may.set()
+        _, *found = await asyncio.gather(*waiting, return_exceptions=True)
+        assert found == ["made by last"] * 3
+        assert calls == ["first", "last"]
+
+    asyncio.run(asyncio.wait_for(asked(), _PATIENCE_S))
+
+
+def test_nobody_waits_past_a_deadline_for_who_has_more_time() -> None:
+    async def asked() -> None:
+        shared, may = Shared(), asyncio.Event()
+
+        async def make() -> str:
+            await may.wait()
+            return "made"
+
+        async def ask(within_s: float) -> str:
+            terms.agree(within_s)
+            return await shared.get("a", make)
+
+        patient, hasty = asyncio.create_task(ask(60)), asyncio.create_task(ask(0.01))
+        with pytest.raises(DeadlineExceeded):
+            await hasty
+        may.set()
+        assert await patient == "made"
 
     asyncio.run(asyncio.wait_for(asked(), _PATIENCE_S))
 

@@ -53,6 +53,19 @@ def test_who_comes_again_when_told_is_let_in(callers: int, jobs: int, job_steps:
     assert _refusal(line, 100) is None
 
 
+def test_little_that_waits_behind_a_long_job_is_waited_for_until_that_is_over() -> None:
+    line = Line(width=1)
+    line.add("one", Work(500), Work(90))
+    line.fill()
+    refused = _refusal(line, 100)
+    assert refused is not None
+    assert refused.retry_after_s == 5
+    _pass(line, 4)
+    assert _refusal(line, 100) is not None
+    _pass(line, 1)
+    assert _refusal(line, 100) is None
+
+
 def test_turns_that_are_over_before_those_of_the_caller_are_not_waited_for() -> None:
     """Who has jobs waiting itself is let in by its own as well."""
     line = Line(width=1)
