@@ -17,18 +17,23 @@ from training.machine import memory_shortage
 _KEY = "evenkeel"
 _SIZE_BYTES = 8  # of safetensors, before its header
 _LONGEST_REASON = 200
+# What safetensors writes to before it has a file's own name, and leaves if it is killed.
+_BEGUN = ".tmp??????"
 # Tables of which every run of a version and kind has every setting.
 _WHOLE = {"model", "batch", "training"}
 
 
 def save(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
     """Write both or nothing: a full disk, an interruption or a loss of power leaves the old file as
-    it was, and what a process that was killed had begun beside it is gone.
+    it was, and what a process that was killed had begun beside it is gone; of a file that is no
+    link, in whose folder nobody else writes one.
 
     Raises `OSError` naming the file when it cannot be written.
     """
     flat = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
     forget_unfinished(path)  # first: each is as large as a checkpoint, and the disk may be full
+    for left in () if path.is_symlink() else path.parent.glob(_BEGUN):
+        left.unlink(missing_ok=True)
     with replacing(path) as temporary:
         save_file(flat, temporary, metadata={_KEY: json.dumps(facts)})
         to_disk(temporary)

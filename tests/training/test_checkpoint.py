@@ -2,6 +2,9 @@
 
 import os
 import shutil
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +34,34 @@ def test_what_a_killed_process_had_begun_makes_room_for_the_next(
     monkeypatch.setattr(checkpoint, "save_file", save_file)
     checkpoint.save(tmp_path / "it.safetensors", {}, {})
     assert there == [False]
+
+
+def test_what_a_process_that_was_killed_had_half_written_makes_room_too(tmp_path: Path) -> None:
+    """By the library, under a name of its own: the system ends it as its file grows too large."""
+    killed = (
+        "import resource, signal, sys, torch; from pathlib import Path; from training import "
+        "checkpoint\nsignal.signal(signal.SIGXFSZ, signal.SIG_DFL)\n"
+        "resource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        "checkpoint.save(Path(sys.argv[1]), {'weight': torch.ones(1000)}, {})\n"
+    )
+    file = tmp_path / "it.safetensors"
+    ended = subprocess.run([sys.executable, "-c", killed, str(file)], timeout=120)
+    assert ended.returncode == -signal.SIGXFSZ
+    (left,) = tmp_path.iterdir()
+    assert left.name.startswith(".tmp")
+    checkpoint.save(file, {"weight": torch.ones(1000)}, {})
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_behind_a_link_nothing_but_its_own_makes_room(tmp_path: Path) -> None:
+    """Another training may be at work there."""
+    (tmp_path / "disk").mkdir()
+    other, link = tmp_path / "disk" / ".tmpAbC123", tmp_path / "it.safetensors"
+    other.touch()
+    link.symlink_to(tmp_path / "disk" / "mine")
+    checkpoint.save(link, {"weight": torch.ones(1)}, {})
+    assert {file.name for file in (tmp_path / "disk").iterdir()} == {other.name, "mine"}
 
 
 def test_a_checkpoint_is_on_the_disk_before_it_is_called_one(
@@ -87,6 +118,25 @@ def test_other_settings_are_told_before_the_data_is_read(
         carry_out(other, tmp_path, "cpu", Path())
     with pytest.raises(ValueError, match="gone"):
         carry_out(tiny_recipe(tmp_path / "gone"), tmp_path, "cpu", Path())
+
+
+def test_a_run_that_an_older_version_began_with_an_option_without_use_goes_on(
+    corpus: Path, run: Path, tmp_path: Path
+) -> None:
+    """With that alone: it would be refused both with it and, as another run, without."""
+    tensors, facts = checkpoint.load(run / CHECKPOINT)
+    facts["batch"]["growing"] = False
+    (tmp_path / "run").mkdir()
+    checkpoint.save(tmp_path / "run" / CHECKPOINT, tensors, facts)
+    recipe = tiny_recipe(corpus)
+    older = replace(recipe, batch=replace(recipe.batch, growing=False))
+    carry_out(older, tmp_path / "run", "cpu", Path())
+    other = replace(older, batch=replace(older.batch, steps=30))
+    for asked, place in ((older, "new"), (other, "run")):
+        with pytest.raises(
+            ValueError, match=r"^batch\.growing: a model of kind language has no use"
+        ):
+            carry_out(asked, tmp_path / place, "cpu", Path())
 
 
 def test_settings_that_one_of_two_runs_has_alone_are_named_too() -> None:
