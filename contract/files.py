@@ -107,7 +107,7 @@ def replacing(path: Path, mode: int | None = None) -> Iterator[Path]:
 
 def to_disk(path: Path) -> None:
     """Have the content of a file on the disk: after a loss of power a name may otherwise lead to
-    what was never written. For what took hours to make. Raises `OSError`."""
+    what was never written. For what takes hours to make, and all of it. Raises `OSError`."""
     with path.open("rb") as file:
         os.fsync(file)
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from contract.files import replacing
+from contract.files import replacing, to_disk
 
 MANIFEST = "manifest.json"
 WEIGHTS = "model.safetensors"
@@ -219,6 +219,7 @@ class Manifest(Strict):
         """Indented JSON with a newline at its end, for any reader as all that is exported."""
         with replacing(folder / MANIFEST, mode=0o644) as file:
             file.write_text(self.model_dump_json(indent=2, exclude_none=True) + "\n", "utf-8")
+            to_disk(file)  # without its manifest an artifact is none
 
     def with_file(self, file: str, path: Path, /, **changes: Any) -> Self:
         """The same with a file added or replaced, which lies at `path`, and other changes."""

@@ -25,6 +25,7 @@ from service.artifact import ArtifactError
 from training.command import run as run_command
 from training.recipe import read_recipe
 from training.run import carry_out, data_folder, typed_data
+from training.task import Diverged
 
 RESULTS = Path("docs", "results")
 # What has ink read; each that has goals exits with 1 if one is missed.
@@ -104,14 +105,20 @@ def _norms(options: argparse.Namespace) -> None:
     from lab.norms import NORMS, RATES, contrast_twins
 
     require_writable(options.out)
-    runs = {
-        norm: {rate: Path("runs", f"contrast-{norm}-{rate:g}") for rate in RATES} for norm in NORMS
-    }
-    for norm, of_norm in runs.items():
-        for rate, run in of_norm.items():
-            changes = [f"model.norm={norm}", f"training.learning_rate={rate}"]
-            carry_out(read_recipe("contrast", changes), run, "cpu", data_folder())
+    runs = {norm: {rate: _twin(norm, rate) for rate in RATES} for norm in NORMS}
     contrast_twins(runs, read_recipe("contrast"), options.out, options.told)
+
+
+def _twin(norm: str, rate: float) -> Path | None:
+    """The run of a twin; None if it diverged, which is as good a result of a rate that is tried."""
+    run = Path("runs", f"contrast-{norm}-{rate:g}")
+    changes = [f"model.norm={norm}", f"training.learning_rate={rate}"]
+    try:
+        carry_out(read_recipe("contrast", changes), run, "cpu", data_folder())
+    except Diverged as error:
+        print(f"{run}: {error}", file=sys.stderr)
+        return None
+    return run
 
 
 def _race(options: argparse.Namespace) -> None:

@@ -69,8 +69,7 @@ def draw_curve(axes: Any, found: Json, metric: Json, norm: str, norms: Sequence[
     that did not diverge, and the median of all, which is returned; one that did is worst in it."""
     x, values = found["updates"], numbers(found["curves"][metric["name"]])  # (seeds, x)
     worst = -math.inf if metric["higher_is_better"] else math.inf
-    style = style_of(norm, norms)
-    middle = np.median(np.where(np.isnan(values), worst, values), 0)
+    style, middle = style_of(norm, norms), middle_of(values, worst)
     # Marks of different norms at different places, where curves are one on the other.
     every = -(-len(x) // _MARKS)
     first = list(norms).index(norm) % every
@@ -81,6 +80,12 @@ def draw_curve(axes: Any, found: Json, metric: Json, norm: str, norms: Sequence[
     low, high = np.fmin.reduce(values), np.fmax.reduce(values)
     axes.fill_between(x, low, high, color=style.color, alpha=0.13, linewidth=0)
     return middle
+
+
+def middle_of(values: Numbers, worst: float) -> Numbers:
+    """The median of seeds; one that diverged is worst in it, and where most did it is no number."""
+    middle = np.median(np.where(np.isnan(values), worst, values), 0)
+    return np.where(np.isfinite(middle), middle, np.nan)
 
 
 def numbers(values: Sequence[Sequence[float | None]]) -> Numbers:

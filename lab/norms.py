@@ -7,7 +7,6 @@ Shapes: T steps.
 """
 
 import copy
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -63,21 +62,22 @@ class Perturbation:
 
 
 def contrast_twins(
-    runs: Mapping[NormKind, Mapping[float, Path]], recipe: Recipe, out: Path, command: str
+    runs: Mapping[NormKind, Mapping[float, Path | None]], recipe: Recipe, out: Path, command: str
 ) -> None:
-    """Measure trained twins, the run of each norm whose rate has the least loss served; print two
-    tables and write `contrast.json` into `out`, with the `command` that was asked for them."""
+    """Measure trained twins, the run of each norm whose rate has the least loss served, of rates
+    at which it did not diverge, which have none; print two tables and write `contrast.json` into
+    `out`, with the `command` that was asked for them. Raises `ValueError` for a norm without."""
     corpus = read_corpus(recipe.data.source)
     text = corpus.split(recipe.data.validation_fraction)[1]
     rows, steps = recipe.batch.rows, recipe.batch.steps
     rates, twins, models = {}, list[Twin](), dict[NormKind, LanguageModel]()
     for norm, of_norm in runs.items():
-        found = {rate: load_twin(run) for rate, run in of_norm.items()}
+        found = {rate: load_twin(run) for rate, run in of_norm.items() if run is not None}
+        if not found:
+            raise ValueError(f"{norm}: it diverged at every rate")
         served = {r: loss(m, text, rows, steps, training=False) for r, m in found.items()}
-        rates[norm] = {
-            f"{r:g}": nats if math.isfinite(nats) else None for r, nats in served.items()
-        }
-        best = min(served, key=lambda rate: (math.isnan(served[rate]), served[rate]))
+        rates[norm] = {f"{rate:g}": served.get(rate) for rate in of_norm}
+        best = min(served, key=lambda rate: served[rate])
         models[norm] = found[best]
         twins.append(measure(norm, best, found[best], text, rows, steps))
     print(f"{'norm':8}{'rate':>7}{'training':>10}{'served':>10}{'gap':>11}{'batch 4':>10}"

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
+from torch.autograd import Function, Variable
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
@@ -31,13 +31,41 @@ class RecurrentProduct:
     """`h (B, H)` to `W_h h (B, G*H)`; call it once for each step of one sequence."""
 
     def __init__(self, weight: Tensor) -> None:
-        self._account = _Account()
+        self._accounts = _Accounts()
         # Every step depends on this alias, so its backward comes after theirs.
-        self._weight: Tensor = _Sum.apply(weight, self._account)
+        self._weight: Tensor = _Sum.apply(weight, self._accounts)
 
     def __call__(self, h: Tensor) -> Tensor:
-        product: Tensor = _Step.apply(h, self._weight, self._account)
+        product: Tensor = _Step.apply(h, self._weight, self._accounts)
         return product
+
+
+class _Accounts:
+    """One for each backward under way: another may begin before it ends, in a checkpoint, a hook or
+    a thread."""
+
+    def __init__(self) -> None:
+        self._of: dict[int, _Account] = {}
+
+    def ours(self) -> "_Account":
+        """That of the backward that asks."""
+        backward = _backward()
+        if backward not in self._of:
+            self._of[backward] = _Account()
+            # Of a backward that ends within the sequence nobody asks for the sum.
+            engine: Any = Variable._execution_engine
+            engine.queue_callback(lambda: self._of.pop(backward, None))
+        return self._of[backward]
+
+    def close(self) -> Tensor:
+        """The gradient of W_h, by the backward that asks."""
+        return self._of.pop(_backward()).total()
+
+
+def _backward() -> int:
+    """Which backward this is; PyTorch's checkpoints go by the same, and it has no public name."""
+    number: int = torch._C._current_graph_task_id()
+    return number
 
 
 class _Account:
@@ -46,32 +74,22 @@ class _Account:
     Factors are multiplied a block at a time, so few of them are kept in memory.
     """
 
-    _factors: list[tuple[Tensor, Tensor]]
-    _total: Tensor | None
-    _transposed: Tensor | None
-
     def __init__(self) -> None:
-        self._backward: int | None = None
-        self._begin()
+        self._factors: list[tuple[Tensor, Tensor]] = []
+        self._total: Tensor | None = None
+        self._transposed: Tensor | None = None
 
     def add(self, gradient: Tensor, h: Tensor) -> None:
         """Note a step's `gradient (B, G*H)` of the product, and its `h (B, H)`."""
-        # Which backward this is; PyTorch's checkpoints go by the same, and it has no public name.
-        backward = torch._C._current_graph_task_id()
-        if backward != self._backward:  # the one before was of other inputs, and closed nothing
-            self._begin()
-        self._backward = backward
         self._factors.append((gradient, h))
         if sum(len(h) for _, h in self._factors) >= BLOCK_ROWS:
             self._multiply()
 
-    def close(self) -> Tensor:
+    def total(self) -> Tensor:
         """The gradient of W_h."""
         self._multiply()
-        total = self._total
-        assert total is not None
-        self._begin()
-        return total
+        assert self._total is not None
+        return self._total
 
     def times(self, gradient: Tensor, weight: Tensor) -> Tensor:
         """`gradient W_h`, the gradient of h."""
@@ -79,11 +97,6 @@ class _Account:
         if self._transposed is None:
             self._transposed = weight.t().contiguous()
         return (self._transposed @ gradient.t()).t().contiguous()
-
-    def _begin(self) -> None:
-        self._factors = []
-        self._total = None
-        self._transposed = None
 
     def _multiply(self) -> None:
         if not self._factors:
@@ -98,29 +111,30 @@ class _Account:
 
 class _Sum(Function):
     @staticmethod
-    def forward(ctx: Any, weight: Tensor, account: _Account) -> Tensor:
-        ctx.account = account
+    def forward(ctx: Any, weight: Tensor, accounts: _Accounts) -> Tensor:
+        ctx.accounts = accounts
         ctx.set_materialize_grads(False)
         return weight.view_as(weight)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, _: None) -> tuple[Tensor, None]:
-        return ctx.account.close(), None
+        return ctx.accounts.close(), None
 
 
 class _Step(Function):
     @staticmethod
-    def forward(ctx: Any, h: Tensor, weight: Tensor, account: _Account) -> Tensor:
+    def forward(ctx: Any, h: Tensor, weight: Tensor, accounts: _Accounts) -> Tensor:
         ctx.save_for_backward(h, weight)
-        ctx.account = account
+        ctx.accounts = accounts
         return F.linear(h, weight)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, None, None]:
         h, weight = ctx.saved_tensors
-        ctx.account.add(gradient, h)
+        account = ctx.accounts.ours()
+        account.add(gradient, h)
         if not ctx.needs_input_grad[0]:
             return None, None, None
-        return ctx.account.times(gradient, weight), None, None
+        return account.times(gradient, weight), None, None

@@ -57,6 +57,7 @@ def carry_out(
     rank = distributed.get_rank() if world > 1 else 0
     kind = KINDS[recipe.kind]
     _require_sense(recipe, kind, start, world)
+    _require_use(recipe, kind, run / CHECKPOINT)
     require_writable(run)
     facts: dict[str, Any] = {
         "kind": recipe.kind,
@@ -100,13 +101,19 @@ def _require_sense(recipe: Recipe, kind: TrainingKind, start: Path | None, world
         raise ValueError(
             f"training.calibrated is of models with logits; one of kind {kind.name} has none"
         )
-    options = {"data": recipe.data.options(), "batch": recipe.batch.options()}
-    given = ((table, name) for table, some in options.items() for name in sorted(some))
-    if others := [f"{table}.{name}" for table, name in given if name not in kind.options]:
-        told = ", ".join(others)
-        raise ValueError(f"{told}: a model of kind {kind.name} has no use for that")
     if start is not None:
         require_start(start, recipe)  # and once more when its weights are read
+
+
+def _require_use(recipe: Recipe, kind: TrainingKind, begun: Path) -> None:
+    """Raises `ValueError` for options that the kind has not. Up to 0.4.0 those of a batch were
+    passed over, and a run that was `begun` with them goes on."""
+    data, batch = (sorted(t.options().keys() - kind.options) for t in (recipe.data, recipe.batch))
+    if batch and begun.exists() and checkpoint.facts_of(begun).get("batch") == asdict(recipe.batch):
+        batch = []
+    if others := [f"data.{name}" for name in data] + [f"batch.{name}" for name in batch]:
+        told = ", ".join(others)
+        raise ValueError(f"{told}: a model of kind {kind.name} has no use for that")
 
 
 def _require_same_settings(path: Path, settings: dict[str, Any]) -> None:

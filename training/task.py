@@ -12,6 +12,10 @@ from models.cells import State
 Batch = tuple[Tensor, ...]
 
 
+class Diverged(ValueError):
+    """A validation whose loss is no number."""
+
+
 class Task(Protocol):
     """Everything the loop needs to know. `batch` is a function of the update alone, so a resumed
     run sees what an uninterrupted one would have seen."""
@@ -41,7 +45,7 @@ class Task(Protocol):
         ...
 
     def validate(self) -> float:
-        """Nats per unit over the validation data, dropout off."""
+        """Nats per unit over the validation data, dropout off. May raise `Diverged`."""
         ...
 
 

@@ -12,7 +12,7 @@ from safetensors.numpy import save_file
 
 from contract.alphabets import END, WINDOW_SYMBOLS, encode
 from contract.ending import Ending
-from contract.files import from_toml, replacing
+from contract.files import from_toml, replacing, to_disk
 from contract.golden import Arrays
 from contract.ink import STYLES, InkManifest, StyleEntry
 from contract.manifest import Name, Strict, Words
@@ -110,6 +110,7 @@ def add_styles(artifact: Path, corpus: PenCorpus, choices: list[StyleChoice]) ->
     with deferred_signals(), replacing(artifact / STYLES) as file:
         save_file(tensors, file)
         file.chmod(0o644)
+        to_disk(file)
         manifest.with_file(STYLES, file, styles=tuple(entries)).write(artifact)
 
 

@@ -127,9 +127,9 @@ def norms(content: Json) -> str:
         ),
         "Served, at each rate that was tried:",
         table(("norm", *next(iter(content["rates"].values()))), tried),
-        "What a change of 1e-14 in every state of a float64 network, all zeros, has become in the "
-        "output. W_h h has no variance there: layer norm of it alone (LSTM, GRU) divides the "
-        f"change by the root of ε, {told(EPSILON**0.5, 2)}, at the first step and no other:",
+        "What a change of 1e-14 in every number of the zero state of a float64 network has become "
+        "in the output. W_h h has no variance there: layer norm of it alone (LSTM, GRU) divides "
+        f"the change by the root of ε, {told(EPSILON**0.5, 2)}, at the first step and no other:",
         table(("network", "norm", "after 50 steps", "after 200"), moved),
     )
 

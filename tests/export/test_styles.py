@@ -1,5 +1,6 @@
 """Stored hands: which line of a writer is read, and how wide and high its hand is."""
 
+import os
 import shutil
 import signal
 from collections.abc import Callable
@@ -229,6 +230,24 @@ def _store_one(scrawl: Path, line: int = 1, text: str = "as long as it may not b
     inks = [replace(invented_ink("upright", 1), text=text) for text in texts]
     choice = StyleChoice(id="mine", description="invented", writer="upright", line=line)
     add_styles(scrawl, PenCorpus("invented", inks), [choice])
+
+
+def test_hands_and_their_manifest_are_on_the_disk_before_either_takes_its_place(
+    made_once: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A loss of power leaves no file without its content, of which an artifact is no more."""
+    scrawl = Path(shutil.copytree(made_once("scrawl"), tmp_path / "scrawl"))
+    synced = list[tuple[int, list[int]]]()
+
+    def nodes() -> list[int]:
+        return [(scrawl / name).stat().st_ino for name in (STYLES, MANIFEST)]
+
+    monkeypatch.setattr(
+        os, "fsync", lambda file: synced.append((os.stat(file.fileno()).st_ino, nodes()))
+    )
+    before = nodes()
+    _store_one(scrawl)
+    assert synced == [(node, before) for node in nodes()]
 
 
 def test_a_disk_without_room_for_the_manifest_keeps_the_hands_of_before(

@@ -1,7 +1,6 @@
 """The twins: which weights are measured, in which mode, over how much of the text."""
 
 import json
-import math
 from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,6 +32,7 @@ from models.language import LanguageConfig, LanguageModel
 from training import checkpoint
 from training.loop import CHECKPOINT
 from training.recipe import read_recipe
+from training.task import Diverged
 
 _STEPS, _ROWS = 6, 4
 _TEXT = torch.arange(300, dtype=torch.int64).remainder(251).to(torch.uint8)
@@ -126,7 +126,7 @@ def test_a_trained_twin_is_perturbed_as_it_is_served(monkeypatch: pytest.MonkeyP
 def test_twins_are_measured_on_the_validation_text_and_told_by_mode(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """At the rate whose loss served is least, and is a number."""
+    """At the rate whose loss served is least, of those that did not diverge."""
     texts = torch.zeros(900), torch.zeros(100)
     asked: list[Any] = []
 
@@ -136,7 +136,7 @@ def test_twins_are_measured_on_the_validation_text_and_told_by_mode(
 
     def served(model: str, text: torch.Tensor, *size: int, training: bool) -> float:
         assert (len(text), size, training) == (100, (32, 64), False)
-        return {"a": math.nan, "b": 3.0, "c": 2.0, "d": 1.0, "e": 1.5, "f": math.inf}[model]
+        return {"b": 3.0, "c": 2.0, "d": 1.0, "e": 1.5}[model]
 
     def trained(norm: Any, model: str, text: torch.Tensor) -> Perturbation:
         assert (model, len(text)) == ({"layer": "c", "none": "d"}[norm], 100)
@@ -153,8 +153,8 @@ def test_twins_are_measured_on_the_validation_text_and_told_by_mode(
     )
     recipe = read_recipe("contrast", ["batch.rows=32", "batch.steps=64"])
     runs: dict[Any, Any] = {
-        "layer": {0.1: Path("a"), 0.3: Path("b"), 1.0: Path("c")},
-        "none": {0.1: Path("d"), 0.3: Path("e"), 1.0: Path("f")},
+        "layer": {0.1: None, 0.3: Path("b"), 1.0: Path("c")},
+        "none": {0.1: Path("d"), 0.3: Path("e"), 1.0: None},
     }
     contrast_twins(runs, recipe, tmp_path, "as typed")
     measured_at = "layer", 1.0, "c", texts[1], 32, 64
@@ -173,20 +173,29 @@ def test_twins_are_measured_on_the_validation_text_and_told_by_mode(
     losses = ["1.5000", "2.0000", "+5.0e-01", "3.0000", "4.0000", "5.0000"]
     assert first.split() == ["layer", "1", *losses]
     assert last.endswith("1e-14 becomes 1e-03 in 50 steps, 1e-07 in 200")
+    with pytest.raises(ValueError, match="none: it diverged at every rate"):
+        contrast_twins(runs | {"none": {0.1: None, 0.3: None}}, recipe, tmp_path, "as typed")
 
 
 def test_each_twin_is_trained_with_its_own_norm_and_rate(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """One that diverges, as at rates that are tried it may, does not keep the others from that."""
     trained: dict[Path, tuple[str, float]] = {}
     compared: list[Any] = []
 
     def carry_out(recipe: Any, run: Path, *_: object) -> None:
         trained[run] = recipe.model.norm, recipe.training.learning_rate
+        if trained[run] == ("none", 1.0):
+            raise Diverged("no number")
 
     monkeypatch.setattr("lab.__main__.carry_out", carry_out)
     monkeypatch.setattr("lab.norms.contrast_twins", lambda *given: compared.append(given[0]))
     assert main(["norms", "--out", str(tmp_path)]) == 0
     (runs,) = compared
+    assert runs["none"].pop(1.0) is None
+    assert capsys.readouterr().err == "runs/contrast-none-1: no number\n"
+    assert trained.pop(Path("runs/contrast-none-1")) == ("none", 1.0)
     assert trained == {run: (norm, rate) for norm in runs for rate, run in runs[norm].items()}
+    runs["none"][1.0] = None
     assert {norm: tuple(of_norm) for norm, of_norm in runs.items()} == dict.fromkeys(NORMS, RATES)

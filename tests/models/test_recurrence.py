@@ -2,12 +2,15 @@
 
 import gc
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 from torch.nn.utils import parametrize
+from torch.utils.checkpoint import checkpoint
 
 from models import recurrence
 from models.cells import CELLS, State
@@ -158,23 +161,74 @@ def test_a_second_backward_through_the_same_graph_gives_the_same(steps: int) -> 
     assert (first - oracle).norm() <= 1e-10 * oracle.norm()
 
 
+def stepped(with_product: bool) -> tuple[Tensor, list[Tensor], Callable[[Tensor, int], Tensor]]:
+    """The recurrent matrix of a cell, its h after each step, and what goes on from one, a step."""
+    cell, hs = make(layers=1).cells[0], list[Tensor]()
+    torch.manual_seed(1)
+    projected = cell.project(torch.randn(T, B, E, dtype=torch.float64)).detach()
+    product = recurrent_product(cell.weight_h) if with_product else None
+    memory = torch.ones(B, H, dtype=torch.float64)
+
+    def on(h: Tensor, t: int) -> Tensor:
+        after: Tensor = cell.step(projected[t], (h, memory), product=product)[0]
+        return after
+
+    hs.append(on(torch.zeros(B, H, dtype=torch.float64), 0))
+    for t in range(1, T):
+        hs.append(on(hs[-1], t))
+    return cell.weight_h, hs, on
+
+
 def test_how_far_a_loss_reaches_back_may_be_asked_before_an_earlier_one_is_learned_from() -> None:
     """The first backward ends within the sequence, where the second begins."""
 
     def learned(with_product: bool) -> Tensor:
-        cell, hs = make(layers=1).cells[0], list[Tensor]()
-        torch.manual_seed(1)
-        state = cell.initial_state(B)
-        product = recurrent_product(cell.weight_h) if with_product else None
-        for projected in cell.project(torch.randn(T, B, E, dtype=torch.float64)):
-            state = cell.step(projected, state, product=product)
-            hs.append(state[0])
+        weight, hs, _ = stepped(with_product)
         torch.autograd.grad(hs[-1].sum(), hs[3], retain_graph=True)
-        (gradient,) = torch.autograd.grad(hs[3].sum(), cell.weight_h)
+        (gradient,) = torch.autograd.grad(hs[3].sum(), weight)
         return gradient
 
     ours, oracle = learned(with_product=True), learned(with_product=False)
     assert (ours - oracle).norm() <= 1e-10 * oracle.norm()
+
+
+@pytest.mark.parametrize("within", ["checkpoint", "hook"])
+def test_a_backward_within_another_leaves_that_its_own(within: str) -> None:
+    """It begins after some steps of the other, and ends before the rest."""
+
+    def learned(with_product: bool) -> list[Tensor]:
+        weight, hs, on = stepped(with_product)
+        inner, found = hs[2].sum(), list[Tensor]()
+        last = hs[-1]
+        if within == "hook":
+            hs[4].register_hook(
+                lambda _: found.extend(torch.autograd.grad(inner, weight, retain_graph=True))
+            )
+        else:
+            last = on(checkpoint(on, hs[4], 5, use_reentrant=True), 6)
+        last.sum().backward(retain_graph=True)
+        assert weight.grad is not None
+        return [weight.grad, *found]
+
+    for ours, oracle in zip(learned(with_product=True), learned(with_product=False), strict=True):
+        assert (ours - oracle).norm() <= 1e-10 * oracle.norm()
+
+
+def test_backwards_of_two_threads_through_one_graph_have_each_their_own() -> None:
+    """Both stand in the midst of the sequence at the same time."""
+    weight, hs, _ = stepped(with_product=True)
+    halfway = Barrier(2, timeout=60)
+    hs[3].register_hook(lambda _: (halfway.wait(), None)[1])
+    with ThreadPoolExecutor(2) as threads:
+        losses = hs[-1].sum(), hs[-1].square().sum()
+        asked = [
+            threads.submit(torch.autograd.grad, loss, weight, retain_graph=True) for loss in losses
+        ]
+        found = [one.result()[0] for one in asked]
+    weight, hs, _ = stepped(with_product=False)
+    for ours, loss in zip(found, (hs[-1].sum(), hs[-1].square().sum()), strict=True):
+        (oracle,) = torch.autograd.grad(loss, weight, retain_graph=True)
+        assert (ours - oracle).norm() <= 1e-10 * oracle.norm()
 
 
 def test_a_loss_that_sees_one_step_alone_has_its_gradient() -> None:
@@ -211,7 +265,7 @@ def test_factors_are_kept_until_they_are_a_block_of_rows() -> None:
         account.add(torch.ones(B, 4 * H), torch.ones(B, H))
         kept.append(len(account._factors))
     assert kept == [1, 2, 0, 1, 2, 0, 1]
-    assert torch.equal(account.close(), torch.full((4 * H, H), 7.0 * B))
+    assert torch.equal(account.total(), torch.full((4 * H, H), 7.0 * B))
 
 
 def test_a_gradient_of_the_gradient_is_refused() -> None:
@@ -278,7 +332,7 @@ def test_a_graph_is_freed_without_the_garbage_collector(backward: bool) -> None:
     """No cycle holds the memory of an update, whether its backward ran or not."""
 
     def accounts() -> int:
-        return sum(type(thing).__name__ == "_Account" for thing in gc.get_objects())
+        return sum(type(thing).__name__ == "_Accounts" for thing in gc.get_objects())
 
     gc.collect()
     gc.disable()
@@ -293,3 +347,18 @@ def test_a_graph_is_freed_without_the_garbage_collector(backward: bool) -> None:
         assert accounts() == before
     finally:
         gc.enable()
+
+
+def test_what_a_backward_gathered_is_gone_with_it() -> None:
+    """Though it asked for no matrix, and the graph stays: as many may be asked as there are
+    steps."""
+
+    def accounts() -> int:
+        return sum(type(thing).__name__ == "_Account" for thing in gc.get_objects())
+
+    before = accounts()
+    stack = make()
+    x, state = inputs(stack)
+    loss = value(*stack(x, state))
+    torch.autograd.grad(loss, x, retain_graph=True)
+    assert accounts() == before

@@ -118,6 +118,25 @@ def test_other_settings_are_told_before_the_data_is_read(
         carry_out(tiny_recipe(tmp_path / "gone"), tmp_path, "cpu", Path())
 
 
+def test_a_run_that_an_older_version_began_with_an_option_without_use_goes_on(
+    corpus: Path, run: Path, tmp_path: Path
+) -> None:
+    """With that alone: it would be refused both with it and, as another run, without."""
+    tensors, facts = checkpoint.load(run / CHECKPOINT)
+    facts["batch"]["growing"] = False
+    (tmp_path / "run").mkdir()
+    checkpoint.save(tmp_path / "run" / CHECKPOINT, tensors, facts)
+    recipe = tiny_recipe(corpus)
+    older = replace(recipe, batch=replace(recipe.batch, growing=False))
+    carry_out(older, tmp_path / "run", "cpu", Path())
+    other = replace(older, batch=replace(older.batch, steps=30))
+    for asked, place in ((older, "new"), (other, "run")):
+        with pytest.raises(
+            ValueError, match=r"^batch\.growing: a model of kind language has no use"
+        ):
+            carry_out(asked, tmp_path / place, "cpu", Path())
+
+
 def test_settings_that_one_of_two_runs_has_alone_are_named_too() -> None:
     theirs = {"kind": "reader", "data": {"name": "a", "own": 0.5, "lines": 3, "varied": 0.1}}
     ours = {"kind": "reader", "data": {"name": "b", "marked": 0.3, "lines": 3, "figured": 0.2}}

@@ -20,7 +20,7 @@ from training.group import among_others
 from training.ink.compose import Rows
 from training.ink.corpus import has_lines
 from training.ink.prepare import Ink
-from training.task import Batch
+from training.task import Batch, Diverged
 
 # Rows are drawn for so many updates at once and sorted, so that those of a batch are alike in
 # length and little of it is padding.
@@ -136,7 +136,7 @@ class RowTask(ABC, Generic[M]):
     def validate(self) -> float:
         loss = self.measure(self._validation)
         if not math.isfinite(loss):
-            raise ValueError("the validation loss is not finite; lower the learning rate")
+            raise Diverged("the validation loss is not finite; lower the learning rate")
         return loss
 
     @torch.no_grad()

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from contract.alphabets import START_TOKEN
 from models.cells import State
 from models.language import LanguageModel
-from training.task import Batch
+from training.task import Batch, Diverged
 from training.text.data import require_segments, streams
 
 # Streams of the validation data.
@@ -111,7 +111,7 @@ class LanguageTask:
             total += F.cross_entropy(logits, targets, reduction="sum").item()
             count += len(targets)
         if not math.isfinite(total):
-            raise ValueError(
+            raise Diverged(
                 "the validation loss is not finite; lower the learning rate, or the dropout if it "
                 "is high"
             )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lab.curves import finish, numbers, style_of
+from lab.curves import finish, middle_of, numbers, style_of
 from training.figures import subplots
 
 _LEAST_MOVED = 1e-9  # where 0 is drawn on a logarithmic axis
@@ -13,7 +13,8 @@ _APART = 1.6  # of the bars of two norms at one share, in %
 
 
 def draw(folder: Path) -> None:
-    """`padding-share.png`, of the `padding.json` beside it: medians of seeds and their range."""
+    """`padding-share.png`, of the `padding.json` beside it: medians of seeds and their range.
+    One that diverged is worst in the median, and not in the range."""
     cases = json.loads((folder / "padding.json").read_text("utf-8"))["cases"].values()
     figure, panels = subplots(1, 2, 3.8)
     norms = list(next(iter(cases))["norms"])
@@ -26,9 +27,9 @@ def draw(folder: Path) -> None:
             for name in ("error", "moved in training")
         )
         shown = 100 - error, np.maximum(moved, _LEAST_MOVED)
-        for axes, values in zip(panels, shown, strict=True):
-            middle = np.median(values, 0)
-            reach = middle - values.min(0), values.max(0) - middle
+        for axes, values, worst in zip(panels, shown, (-np.inf, np.inf), strict=True):
+            middle = middle_of(values, worst)
+            reach = middle - np.fmin.reduce(values), np.fmax.reduce(values) - middle
             axes.errorbar(
                 share + aside, middle, reach, color=style.color, marker=style.mark, markersize=5,
                 linewidth=1.2, elinewidth=1.6, capsize=2, label=norm,

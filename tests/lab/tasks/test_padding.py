@@ -279,6 +279,23 @@ def test_a_norm_that_diverged_in_all_seeds_of_a_case_has_a_picture_too(tmp_path:
     assert (tmp_path / "padding-share.png").stat().st_size > 5000
 
 
+def test_a_seed_that_diverged_counts_as_worst_in_the_picture_too(
+    tmp_path: Path, saved: list[Figure]
+) -> None:
+    """Its norm would else have no mark at that share, or one of the better seeds."""
+    found = {
+        "error": [20.0, None, 24.0], "padding": [50.0] * 3, "moved in training": [1.0, None, 3.0]
+    }  # fmt: skip
+    test = {name: {"median": seeds[0], "seeds": seeds} for name, seeds in found.items()}
+    cases = {"cases": {"50%": {"norms": {"layer": {"test": test}}}}}
+    (tmp_path / "padding.json").write_text(json.dumps(cases), "utf-8")
+    draw(tmp_path)
+    accuracy, moved = saved[0].axes
+    assert [axes.lines[0].get_ydata().tolist() for axes in (accuracy, moved)] == [[76.0], [3.0]]
+    (bar,) = accuracy.collections[0].get_segments()
+    assert [y for _, y in bar] == [76.0, 80.0]
+
+
 def test_a_picture_is_of_accuracy_and_movement_over_the_share_of_padding(
     tmp_path: Path, saved: list[Figure]
 ) -> None:
