@@ -58,7 +58,7 @@ def save(file: Path, content: bytes) -> None:
             temporary.touch(0o600)
         temporary.write_bytes(content)
         if file.exists():
-            with suppress(PermissionError):  # of a file system that has none of its own
+            with suppress(OSError):  # of a file system that has no permissions, in whatever words
                 shutil.copymode(file, temporary)
         temporary.replace(place)
     except OSError as error:

@@ -93,7 +93,14 @@ def _clear(beside: Path, folder: Path) -> None:
     back, whoever makes the folder next does that first."""
     if folder.exists() or not (beside / "before").exists():
         with suppress(FileNotFoundError):
-            shutil.rmtree(beside)
+            _remove(beside)
+
+
+def _remove(folder: Path) -> None:
+    """With what is in folders of it in which nobody may write."""
+    for place, _, _ in os.walk(folder):
+        os.chmod(place, 0o700)
+    shutil.rmtree(folder)
 
 
 def _begun(folder: Path) -> str:
@@ -112,4 +119,4 @@ def _forget_unfinished(folder: Path) -> None:
         with suppress(OSError), alone_in(left, waits=False):
             if (left / "before").exists() and not folder.exists():
                 (left / "before").rename(folder)
-            shutil.rmtree(left)
+            _remove(left)

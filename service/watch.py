@@ -28,6 +28,7 @@ class Watch:
     async def run(self) -> None:
         """Look until cancelled."""
         self._loop = asyncio.get_running_loop()
+        told = ""  # why the last look failed, which may be what the next do for hours
         while True:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._asked.wait(), self._watch_s or None)
@@ -35,5 +36,8 @@ class Watch:
             self._asked.clear()
             try:
                 await self._models.look(again=again)
-            except Exception:  # the next look may do better
-                log.exception("a look at the artifacts failed")
+                told = ""
+            except Exception as error:  # the next look may do better
+                if (why := repr(error)) != told:
+                    log.exception("a look at the artifacts failed")
+                told = why

@@ -80,7 +80,8 @@ class Runner(Protocol):
 
 @contextmanager
 def given_up(runner: Runner, after_s: float) -> Iterator[None]:
-    """Give the runner up, so that its run ends with an error, if the block takes over `after_s`."""
+    """Give the runner up, so that its run ends with an error, if the block takes over `after_s`.
+    Where the system has no thread to do that, `/livez` alone tells of a run that is stuck."""
 
     def give_up() -> None:
         log.error("a run of a model is given up after %g s", after_s)
@@ -88,7 +89,10 @@ def given_up(runner: Runner, after_s: float) -> Iterator[None]:
 
     timer = threading.Timer(min(after_s, threading.TIMEOUT_MAX), give_up)
     timer.daemon = True
-    timer.start()
+    try:
+        timer.start()
+    except RuntimeError as error:
+        log.warning("no run of a model can be given up now: %s", error)
     try:
         yield
     finally:

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 import onnxruntime as ort
 
-from service.artifact import Artifact, ArtifactError
+from service.artifact import Artifact, ArtifactError, NotGiven
 from service.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -27,6 +27,7 @@ _FIRST_OF_EQUALS = (1, 31)
 _MOST_BYTES = 1 << 30
 _FIRST_OF_MANY_ARENAS = (1, 23)  # that a process may have, one after the other
 _REGISTERING = threading.Lock()
+_NO_THREAD = "pthread_create failed"  # what onnxruntime says where the system gives it none
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,8 @@ class Runtime:
 
     def session(self, artifact: Artifact, name: str) -> ort.InferenceSession:
         """A session for one graph of an artifact. Raises `ArtifactError` if its files have changed,
-        onnxruntime refuses it, or is too old for the provider."""
+        onnxruntime refuses it, or is too old for the provider; `NotGiven` where it gets no thread.
+        """
         if self.provider == "cuda" and _version() < _FIRST_OF_EQUALS:
             raise ArtifactError(
                 f"onnxruntime {ort.__version__} on CUDA may take any of equal numbers for the "
@@ -77,8 +79,14 @@ class Runtime:
         limited = self.provider == "cpu" and _version() >= _FIRST_OF_MANY_ARENAS
         try:
             with _in_an_arena(options, _MOST_BYTES) if limited else nullcontext():
-                return ort.InferenceSession(graph, options, providers=providers)
+                # What it would fall back to has the settings of none of them.
+                return ort.InferenceSession(
+                    graph, options, providers=providers, enable_fallback=False
+                )
         except Exception as error:  # onnxruntime raises a type of its own for each failure
+            if _NO_THREAD in str(error):
+                told = f"{artifact.folder / name}: the system has no thread for onnxruntime"
+                raise NotGiven(told) from error
             raise ArtifactError(f"onnxruntime refuses {artifact.folder / name}: {error}") from error
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any
 
+from anyio import open_file  # noqa: F401  # which would load for the first who wants one
 from fastapi.responses import FileResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.datastructures import Headers

@@ -169,7 +169,7 @@ class Keys:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._unread = ""  # why the last look could not read it
+        self._told = ""  # why the last look failed, which may be what the next do for hours
         self._seen = self._stamp()  # before it is read: what changes meanwhile is a change
         self._keys = _by_hash(read_keys(path))
 
@@ -185,27 +185,30 @@ class Keys:
             await asyncio.sleep(_LOOK_EVERY_S)
             try:
                 await asyncio.to_thread(self.look)
-            except Exception:  # the next look may do better
-                log.exception("a look at the keys failed")
+            except Exception as error:  # the next look may do better
+                if (why := repr(error)) != self._told:
+                    log.exception("a look at the keys failed")
+                self._told = why
 
     def look(self) -> None:
         """Read the file again if it has changed; until that is done the keys are those before."""
         stamp = self._stamp()
         if stamp == self._seen:
+            self._told = ""
             return
         try:
             if stamp is None:
                 raise BadKeys(f"{self._path} is gone, or is no plain file")
             self._keys = _by_hash(read_keys(self._path))
             log.info("%s: read again, %d keys", self._path, len(self._keys))
-            self._unread = ""
         except UnreadKeys as error:
-            if (why := str(error)) != self._unread:
+            if (why := str(error)) != self._told:
                 log.error("the keys stay as they were: %s", why)
-            self._unread = why
+            self._told = why
             return  # or a key that was taken away would open until the file changes once more
         except BadKeys as error:
             log.error("the keys stay as they were: %s", error)
+        self._told = ""
         self._seen = stamp  # unless the look failed, through nothing in the file
 
     def _stamp(self) -> tuple[int, ...] | None:

@@ -4,11 +4,12 @@ import math
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from errno import EIO
+from errno import EACCES, EIO
 from pathlib import Path
 from typing import Any
 
@@ -249,6 +250,26 @@ def test_a_folder_that_cannot_be_put_back_is_not_lost(
     with pytest.raises(OSError, match="full"), made_whole(folder, lambda _: True, "folder"):
         raise OSError("the disk is full")
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["it", "old"]
+
+
+def test_nothing_is_left_of_a_folder_with_one_in_which_nobody_may_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was told as an error, with the new one in place, and stayed beside that for ever."""
+    folder, remove = tmp_path / "it", shutil.rmtree
+    (folder / "notes" / "old").mkdir(parents=True)
+    (folder / "notes").chmod(0o555)
+
+    def removed(path: Path) -> None:
+        for place in path.rglob("*/"):
+            if not place.stat().st_mode & stat.S_IWUSR:  # as anybody is told but root
+                raise PermissionError(EACCES, os.strerror(EACCES), str(place))
+        remove(path)
+
+    monkeypatch.setattr(shutil, "rmtree", removed)
+    with made_whole(folder, lambda _: True, "folder") as made:
+        (made / "new").touch()
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["it", "new"]
 
 
 @pytest.mark.parametrize("put_aside", [False, True])

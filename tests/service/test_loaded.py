@@ -29,6 +29,8 @@ with listening(settings(Path(sys.argv[1]))) as (url, _):
     where = urlsplit(url).netloc
     ask("/readyz")
     before = set(sys.modules)
+    for path in ("/", "/static/page.js", "/docs", "/openapi.json", "/asyncapi.json"):
+        ask(path)
     ask("/v1/models")
     ask("/metrics")
     ask("/tokenize", model="letters", prompt="It")

@@ -1,6 +1,7 @@
 """What the operating system would not give for a moment, a descriptor, memory, a thread, is asked
 for again: the service needs no other change for that."""
 
+import ctypes
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from tests.service.changing import changing
 from tests.service.conftest import Command
 
 _NO_THREAD = "can't start new thread"
+_NO_ROOM_BYTES = 1 << 46  # for the stack of a thread
 
 
 def _change(artifact: Path) -> None:
@@ -50,6 +52,21 @@ def _no_thread_for(name: str) -> Iterator[None]:
 
         crowded.setattr(threading.Thread, "start", start)
         yield
+
+
+@contextmanager
+def _no_thread() -> Iterator[None]:
+    """Meanwhile the system starts none at all: whoever asks for one gets a stack for which there is
+    no memory."""
+    threads, before, none = ctypes.CDLL(None), *(ctypes.create_string_buffer(256) for _ in "12")
+    threads.pthread_getattr_default_np(before)
+    threads.pthread_attr_init(none)
+    threads.pthread_attr_setstacksize(none, ctypes.c_size_t(_NO_ROOM_BYTES))
+    threads.pthread_setattr_default_np(none)
+    try:
+        yield
+    finally:
+        threads.pthread_setattr_default_np(before)
 
 
 @pytest.mark.parametrize("number", [EMFILE, ENFILE, ENOMEM, EIO])
@@ -109,6 +126,38 @@ def test_a_model_for_which_there_is_no_thread_is_served_from_the_next_look(
         service.look()
         assert service.standing()["failed"] is None
         assert service.text() == before
+
+
+def test_a_model_is_not_given_up_where_onnxruntime_has_no_thread(
+    folder: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It takes its threads before the engine does, and as many as there are cores."""
+    with changing(folder, threads=2) as service:
+        service.look()  # which has a thread from now on
+        _change(folder / "letters")
+        with _no_thread():
+            for _ in range(2):
+                service.look()
+                why = service.standing()["failed"]
+                assert why.endswith("onnx: the system has no thread for onnxruntime")
+        assert caplog.text.count("has no thread") == 1
+        assert "Traceback" not in caplog.text
+        service.look()
+        assert (service.standing()["failed"], service.reloads("ok")) == (None, 1)
+    assert "Falling back" not in capfd.readouterr().out
+
+
+def test_a_model_is_proved_though_there_is_no_thread_to_end_a_run_that_takes_too_long(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its engine ended, and nothing but a change of its folder made another."""
+    with changing(folder) as service:
+        _change(folder / "letters")
+        with _no_thread_for("Thread-"):  # as timers are called
+            service.look()
+        assert (service.standing()["failed"], service.reloads("ok")) == (None, 1)
+        assert service.text()[0]
+        assert "Traceback" not in caplog.text
 
 
 def test_a_service_that_has_no_thread_for_a_model_says_so_and_ends_with_2(

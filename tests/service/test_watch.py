@@ -73,6 +73,18 @@ def test_a_look_that_fails_is_followed_by_others(caplog: pytest.LogCaptureFixtur
     assert "a look at the artifacts failed" in caplog.text
 
 
+def test_looks_that_fail_alike_are_told_once_and_again_after_one_that_does_not(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As where there is no thread for them: that may last for hours, and each was a traceback."""
+
+    def fail() -> Any:
+        raise RuntimeError("can't start new thread")
+
+    _looks(_Models(fail, fail, lambda: None, fail, fail), _NEVER_S, asks=5)
+    assert len(caplog.records) == 2
+
+
 def test_whoever_asks_before_it_begins_has_its_first_look() -> None:
     models = _Models()
 

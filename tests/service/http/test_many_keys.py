@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
-from errno import EIO, EMFILE, ENFILE
+from errno import EACCES, EIO, EMFILE, ENFILE
 from hashlib import sha256
 from pathlib import Path
 
@@ -106,6 +106,53 @@ def test_a_key_that_was_taken_away_ends_though_the_system_would_not_read_the_fil
     assert known.find(taken) is None
     told = [r.getMessage() for r in caplog.records if r.name == keys.log.name]
     assert told == [f"the keys stay as they were: {file}: {os.strerror(refusal)}"]  # once
+
+
+def test_that_a_file_cannot_be_read_is_told_again_once_it_said_something_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever mends a file and forgets its permissions a second time heard nothing of that."""
+    file = tmp_path / "keys.toml"
+    new_key(file, "first")
+    known = Keys(file)
+
+    def refuse(path: Path, *_: object) -> None:
+        raise OSError(EACCES, os.strerror(EACCES), str(path))
+
+    for broken in ("[first", "[second"):
+        file.write_text(broken)
+        with monkeypatch.context() as closed:
+            closed.setattr(Path, "open", refuse)
+            known.look()
+        known.look()
+    *_, told = zip(*(r.getMessage().rsplit(": ", 1) for r in caplog.records), strict=True)
+    assert [why == os.strerror(EACCES) for why in told] == [True, False, True, False]
+
+
+def test_looks_that_fail_alike_are_told_once_and_again_after_one_that_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each second was a traceback, as long as there was no thread for a look."""
+    new_key(tmp_path / "keys.toml", "first")
+    known, looks = Keys(tmp_path / "keys.toml"), list[bool]()
+
+    async def look(do: Callable[[], None]) -> None:
+        looks.append(True)
+        if len(looks) != 3:
+            raise RuntimeError("can't start new thread")
+        do()
+
+    async def follow() -> None:
+        following = asyncio.ensure_future(known.follow())
+        while len(looks) < 5 and not following.done():
+            await asyncio.sleep(0)
+        following.cancel()
+
+    monkeypatch.setattr(keys, "_LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(asyncio, "to_thread", look)
+    asyncio.run(follow())
+    assert len(looks) == 5
+    assert len(caplog.records) == 2
 
 
 def test_a_file_may_be_as_large_as_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
