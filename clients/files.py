@@ -74,14 +74,14 @@ def piped() -> str:
 
 def found(file: Path) -> str:
     """What is in a file of ink, or in standard input where it is called -."""
-    piped = str(file) == "-"
+    of_pipe = str(file) == "-"
     try:
-        content = _of_pipe() if piped else file.read_bytes()
+        content = _of_pipe() if of_pipe else file.read_bytes()
     except OSError as error:
         raise typer.BadParameter(str(error)) from error
     with suppress(LookupError, UnicodeError):  # of a name of none, or of another than it has
         return content.decode(_encoding(content))
-    return _decoded("standard input" if piped else str(file), content)
+    return _decoded("standard input" if of_pipe else str(file), content)
 
 
 def _of_pipe() -> bytes:

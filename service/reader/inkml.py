@@ -1,6 +1,7 @@
 """Strokes out of W3C InkML (https://www.w3.org/TR/InkML/), as handwriting tools write it."""
 
 import re
+from collections.abc import Iterator
 from itertools import islice
 from xml.etree import ElementTree
 
@@ -46,19 +47,13 @@ def _signs(root: ElementTree.Element, x: int, y: int) -> tuple[int, int]:
     of X and Y. Raises `InvalidRequest` for formats that differ in that or in where X and Y are:
     which of them is that of a trace is not looked at; and where X and Y are in two units."""
     signs, units = set[tuple[int, int]](), set[str | None]()
-    for element in root.iter():
-        if _tag(element) == "traceFormat":
-            channels = list(islice(element, _MOST_CHANNELS))
-            names = [channel.get("name") for channel in channels]
-            if not {"X", "Y"}.issubset(names):
-                continue
-            if (names.index("X"), names.index("Y")) != (x, y):
-                raise InvalidRequest("inkml has formats that differ in where X and Y are", "inkml")
-            right, down = (
-                -1 if channels[place].get("orientation") == "-ve" else 1 for place in (x, y)
-            )
-            signs.add((right, down))
-            units |= {channels[place].get("units") for place in (x, y)}
+    for channels in _formats(root):
+        names = [channel.get("name") for channel in channels]
+        if (names.index("X"), names.index("Y")) != (x, y):
+            raise InvalidRequest("inkml has formats that differ in where X and Y are", "inkml")
+        right, down = (-1 if channels[place].get("orientation") == "-ve" else 1 for place in (x, y))
+        signs.add((right, down))
+        units |= {channels[place].get("units") for place in (x, y)}
     if len(units - {None}) > 1:
         raise InvalidRequest("inkml has X and Y in units that differ", "inkml")
     if len(signs) > 1:
@@ -67,16 +62,19 @@ def _signs(root: ElementTree.Element, x: int, y: int) -> tuple[int, int]:
 
 
 def _widths(root: ElementTree.Element, width: int, most_more: int) -> range:
-    """How many values a point may have, as a format with X and Y says: of a pen that tells its
-    force they are more than of a mouse."""
-    widths = [width]
+    """How many values a point may have, as a format says: of a pen that tells its force they are
+    more than of a mouse."""
+    widths = [width, *map(len, _formats(root))]
+    return range(min(widths), max(widths) + most_more + 1)
+
+
+def _formats(root: ElementTree.Element) -> Iterator[list[ElementTree.Element]]:
+    """The channels of each format that has X and Y among them."""
     for element in root.iter():
         if _tag(element) == "traceFormat":
-            channels = islice(element, _MOST_CHANNELS)
-            names = [c.get("name") for c in channels if _tag(c) == "channel"]
-            if {"X", "Y"}.issubset(names):
-                widths.append(len(names))
-    return range(min(widths), max(widths) + most_more + 1)
+            channels = [c for c in islice(element, _MOST_CHANNELS) if _tag(c) == "channel"]
+            if {"X", "Y"}.issubset(c.get("name") for c in channels):
+                yield channels
 
 
 class _Builder(ElementTree.TreeBuilder):

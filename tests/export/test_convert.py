@@ -205,13 +205,19 @@ def test_a_link_to_a_folder_stays_and_the_folder_is_replaced(tmp_path: Path) -> 
     assert [path.name for path in folder.parent.iterdir()] == ["it"]
 
 
+def _of_before(tmp_path: Path) -> Path:
+    """A folder that another is to take the place of."""
+    folder = tmp_path / "it"
+    folder.mkdir()
+    (folder / "old").touch()
+    return folder
+
+
 @pytest.mark.parametrize("fails", ["before", "made"])
 def test_a_folder_that_cannot_be_put_in_place_leaves_the_one_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
 ) -> None:
-    folder = tmp_path / "it"
-    folder.mkdir()
-    (folder / "old").touch()
+    folder = _of_before(tmp_path)
     rename = Path.rename
 
     def failing(path: Path, target: Path) -> Path:
@@ -230,9 +236,7 @@ def test_a_folder_that_cannot_be_put_back_is_not_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was removed with what should have taken its place."""
-    folder = tmp_path / "it"
-    folder.mkdir()
-    (folder / "old").touch()
+    folder = _of_before(tmp_path)
     rename = Path.rename
 
     def failing(path: Path, target: Path) -> Path:
@@ -277,9 +281,7 @@ def test_what_was_killed_while_it_was_made_leaves_nothing_for_ever(
     tmp_path: Path, put_aside: bool
 ) -> None:
     """Nor is the folder before lost, which it may have put aside."""
-    folder = tmp_path / "it"
-    folder.mkdir()
-    (folder / "old").touch()
+    folder = _of_before(tmp_path)
     killed = (
         "import os, signal, sys; from pathlib import Path; from export.folders import made_whole\n"
         "with made_whole(Path(sys.argv[1]), lambda _: True, 'folder') as made:\n"

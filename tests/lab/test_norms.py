@@ -123,11 +123,17 @@ def test_a_trained_twin_is_perturbed_as_it_is_served(monkeypatch: pytest.MonkeyP
     assert {p.dtype for p in model.parameters()} == {torch.float32}
 
 
-def test_twins_are_measured_on_the_validation_text_and_told_by_mode(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """At the rate whose loss served is least, of those that did not diverge."""
-    texts = torch.zeros(900), torch.zeros(100)
+_RUNS: dict[Any, Any] = {
+    "layer": {0.1: None, 0.3: Path("b"), 1.0: Path("c")},
+    "none": {0.1: Path("d"), 0.3: Path("e"), 1.0: None},
+}
+_COMPARED = read_recipe("contrast", ["batch.rows=32", "batch.steps=64"])
+_TEXT_MEASURED = torch.zeros(100)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What is asked to be measured of twins that are their names; nothing is computed."""
     asked: list[Any] = []
 
     def measured(norm: Any, rate: float, *given: Any) -> Twin:
@@ -135,37 +141,49 @@ def test_twins_are_measured_on_the_validation_text_and_told_by_mode(
         return Twin(norm, rate, 1.5, 2.0, 3.0, 4.0, 5.0)
 
     def served(model: str, text: torch.Tensor, *size: int, training: bool) -> float:
-        assert (len(text), size, training) == (100, (32, 64), False)
+        assert (text is _TEXT_MEASURED, size, training) == (True, (32, 64), False)
         return {"b": 3.0, "c": 2.0, "d": 1.0, "e": 1.5}[model]
 
     def trained(norm: Any, model: str, text: torch.Tensor) -> Perturbation:
-        assert (model, len(text)) == ({"layer": "c", "none": "d"}[norm], 100)
+        assert (model, text is _TEXT_MEASURED) == ({"layer": "c", "none": "d"}[norm], True)
         return Perturbation("trained lstm", norm, 1e-3, 1e-7)
 
-    corpus = SimpleNamespace(split=lambda _: texts)
+    def fresh(kind: Any, norm: Any) -> Perturbation:
+        return Perturbation(f"fresh {kind}", norm, 1e-5, 1e-9)
+
+    corpus = SimpleNamespace(split=lambda _: (torch.zeros(900), _TEXT_MEASURED))
     monkeypatch.setattr(norms, "read_corpus", lambda _: corpus)
     monkeypatch.setattr(norms, "load_twin", lambda run: run.name)
     monkeypatch.setattr(norms, "loss", served)
     monkeypatch.setattr(norms, "measure", measured)
     monkeypatch.setattr(norms, "perturb_trained", trained)
-    monkeypatch.setattr(
-        norms, "perturb_fresh", lambda kind, norm: Perturbation(f"fresh {kind}", norm, 1e-5, 1e-9)
-    )
-    recipe = read_recipe("contrast", ["batch.rows=32", "batch.steps=64"])
-    runs: dict[Any, Any] = {
-        "layer": {0.1: None, 0.3: Path("b"), 1.0: Path("c")},
-        "none": {0.1: Path("d"), 0.3: Path("e"), 1.0: None},
-    }
-    contrast_twins(runs, recipe, tmp_path, "as typed")
-    measured_at = "layer", 1.0, "c", texts[1], 32, 64
-    assert [asked[0], asked[1][:3]] == [measured_at, ("none", 0.1, "d")]
-    content = json.loads((tmp_path / "contrast.json").read_text())
-    assert (content["command"], content["validation_bytes"]) == ("as typed", 100)
-    assert content["machine"]["cores"] > 0
-    assert content["rates"] == {
+    monkeypatch.setattr(norms, "perturb_fresh", fresh)
+    return asked
+
+
+def test_a_norm_is_measured_at_the_rate_whose_loss_served_is_least(
+    tmp_path: Path, asked: list[Any]
+) -> None:
+    """Of those at which it did not diverge."""
+    contrast_twins(_RUNS, _COMPARED, tmp_path, "as typed")
+    measured_on = _TEXT_MEASURED, 32, 64
+    assert asked == [("layer", 1.0, "c", *measured_on), ("none", 0.1, "d", *measured_on)]
+    assert json.loads((tmp_path / "contrast.json").read_text())["rates"] == {
         "layer": {"0.1": None, "0.3": 3.0, "1": 2.0},
         "none": {"0.1": 1.0, "0.3": 1.5, "1": None},
     }
+    with pytest.raises(ValueError, match="none: it diverged at every rate"):
+        contrast_twins(_RUNS | {"none": {0.1: None}}, _COMPARED, tmp_path, "as typed")
+
+
+@pytest.mark.usefixtures("asked")
+def test_twins_are_measured_on_the_validation_text_and_told_by_mode(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    contrast_twins(_RUNS, _COMPARED, tmp_path, "as typed")
+    content = json.loads((tmp_path / "contrast.json").read_text())
+    assert (content["command"], content["validation_bytes"]) == ("as typed", 100)
+    assert content["machine"]["cores"] > 0
     networks = [(p["network"], p["norm"]) for p in content["perturbations"]]
     fresh = [(f"fresh {kind}", norm) for kind in CELLS for norm in ("layer", "none")]
     assert networks == [*fresh, ("trained lstm", "layer"), ("trained lstm", "none")]
@@ -173,8 +191,6 @@ def test_twins_are_measured_on_the_validation_text_and_told_by_mode(
     losses = ["1.5000", "2.0000", "+5.0e-01", "3.0000", "4.0000", "5.0000"]
     assert first.split() == ["layer", "1", *losses]
     assert last.endswith("1e-14 becomes 1e-03 in 50 steps, 1e-07 in 200")
-    with pytest.raises(ValueError, match="none: it diverged at every rate"):
-        contrast_twins(runs | {"none": {0.1: None, 0.3: None}}, recipe, tmp_path, "as typed")
 
 
 def test_each_twin_is_trained_with_its_own_norm_and_rate(
