@@ -49,6 +49,12 @@ def test_ink_is_read_in_the_encoding_that_it_has(url: str, encoding: str, tmp_pa
     assert evenkeel(url, "read", given=said.encode(encoding)).stdout == from_a_file.stdout
 
 
+@pytest.mark.parametrize("order", ["le", "be"])
+def test_ink_in_utf_16_is_known_by_its_mark_alone(order: str, tmp_path: Path) -> None:
+    (tmp_path / "ink").write_bytes(f"\ufeff{_INKML}".encode(f"utf-16-{order}"))
+    assert found(tmp_path / "ink") == _INKML
+
+
 @pytest.mark.parametrize("told", ["utf-16", "UTF-16LE", "utf-32", "cp037"])
 def test_ink_that_says_what_it_cannot_be_in_is_read_as_utf_8(told: str, tmp_path: Path) -> None:
     """.NET says UTF-16 of all that it makes a string of, whatever the file is in."""

@@ -1,15 +1,18 @@
 """The jobs of a request are given up as soon as nobody wants their pieces."""
 
 import asyncio
+import gc
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
+from weakref import ref
 
 import pytest
 
+from service.engine import terms
 from service.engine.jobs import Job
 from service.errors import EngineFault
 from service.http.exchange import Exchange, _Post
@@ -36,6 +39,22 @@ def test_pieces_that_are_not_read_to_the_end_cancel_their_jobs() -> None:
         return [job.cancelled for job in exchange.jobs]
 
     assert asyncio.run(leave()) == [True, True]
+
+
+def test_an_answer_that_has_ended_is_not_kept_until_its_deadline() -> None:
+    """Two minutes, by which it would have been told that its model is stuck."""
+
+    async def end() -> bool:
+        terms.agree(120)
+        exchange = _exchange(TextPiece(error=EngineFault("it broke")))
+        with pytest.raises(EngineFault):
+            await anext(exchange.pieces())
+        gone = ref(exchange)
+        del exchange
+        gc.collect()
+        return gone() is None
+
+    assert asyncio.run(end())
 
 
 def test_one_that_fails_ends_the_others() -> None:

@@ -105,3 +105,10 @@ def test_a_point_has_no_more_characters_than_are_looked_at_in_one_go(value: str)
     with pytest.raises(InvalidRequest, match=r"a point of [\d,]{7,9} characters; at most 8,192"):
         _points(f"1 2,3 4{value * 400_000}5")
     assert _points(f"1{' ' * 400_000}2") == [[1, 2]]
+
+
+def test_what_a_format_says_beside_its_channels_is_no_number_of_a_point() -> None:
+    beside = f"<annotation>of a pen</annotation>{_XY}"
+    assert _points("1 2,3 4", beside) == [[1, 2], [3, 4]]
+    with pytest.raises(InvalidRequest, match="a point of 3 numbers in a format of 2"):
+        _points("1 2 3", beside)
