@@ -17,7 +17,9 @@ _DOCUMENT_TYPE = re.compile(r"\ufeff?(?>\s+|<!--.*?-->|<\?.*?\?>)*+<!DOCTYPE", r
 # the parser has a tag: it does so with all names of one before it tells of any.
 _LONGEST_NAMESPACE = 128
 _TOO_MANY = f"{{{_LONGEST_NAMESPACE + 1}}}"
-_LONG_NAMESPACE = re.compile(rf"""\sxmlns[^\s=]*+\s*+=\s*+(?:"[^"]{_TOO_MANY}|'[^']{_TOO_MANY})""")
+_LONG_NAMESPACE = re.compile(  # begins with letters, which are found ten times as fast as a space
+    rf"""xmlns(?<=\sxmlns)[^\s=]*+\s*+=\s*+(?:"[^"]{_TOO_MANY}|'[^']{_TOO_MANY})"""
+)
 _MOST_ELEMENTS = 50_000  # a tree of more is let go of in one go, for which all others wait
 _PORTION = 32 * 1024  # characters, which take some milliseconds
 _MOST_OF_NAME = 40  # characters that are told of what is no ink
