@@ -194,7 +194,17 @@ class HttpConnection(Watched, HttpToolsProtocol):
             app = partial(_heard_out, cycle, app)
         elif any(name in _OF_BODIES for name, _ in cycle.scope["headers"]):
             app = partial(self._told_with_body, cycle, app)
+        if self.flow.write_paused:
+            app = partial(self._once_read, cycle, app)
         super()._start_asgi_task(cycle, app)
+
+    async def _once_read(
+        self, cycle: RequestResponseCycle, app: ASGIApp, scope: Any, receive: Any, send: Any
+    ) -> None:
+        """Answer when what was answered before has been read: both would lie here else."""
+        await self.flow.drain()
+        if not cycle.disconnected:
+            await app(scope, receive, send)
 
     async def _told_with_body(
         self,
