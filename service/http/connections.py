@@ -194,6 +194,8 @@ class HttpConnection(Watched, HttpToolsProtocol):
             app = partial(_heard_out, cycle, app)
         elif any(name in _OF_BODIES for name, _ in cycle.scope["headers"]):
             app = partial(self._told_with_body, cycle, app)
+        if self.flow.write_paused:
+            app = partial(_once_read, cycle, app)
         super()._start_asgi_task(cycle, app)
 
     async def _told_with_body(
@@ -257,6 +259,15 @@ class HttpConnection(Watched, HttpToolsProtocol):
         self.transport.write(written(error))
         self.transport.write_eof()
         self._due_s = self.loop.time() + _LINGER_S
+
+
+async def _once_read(
+    cycle: RequestResponseCycle, app: ASGI3Application, scope: Any, receive: Any, send: Any
+) -> None:
+    """Answer when what was answered before has been read: both would lie here else."""
+    await cycle.flow.drain()
+    if not cycle.disconnected:
+        await app(scope, receive, send)
 
 
 async def _comes(cycle: RequestResponseCycle, receive: Any) -> bool:

@@ -22,6 +22,9 @@ _RESERVE = 16
 _OTHER_FILES = 64
 _LOOK_EVERY_S = 0.1
 _LEFT = getattr(select, "POLLRDHUP", 0)  # beside errors, which are told anyway
+# Of all answers that wait to be read so much is kept. One may have 4 MB, and whoever reads it as
+# slowly as is allowed takes most of an hour.
+_MOST_UNREAD_BYTES = 128 * 1024 * 1024
 # Of what waits to be read, as much has to leave in `request_timeout_s`.
 _LEAST_READ_BYTES = 32 * 1024
 
@@ -79,6 +82,25 @@ class Gate:
                 except Exception:  # the time of all others passes as well
                     log.exception("a look at a connection failed; it ends")
                     connection.transport.abort()
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """End connections until the answers that wait are no more than are kept: each time of the
+        home with most of them the one with most."""
+        homes, unread = dict(self._taken), {c: c.unread_bytes for c in self._taken}
+        if sum(unread.values()) <= _MOST_UNREAD_BYTES:
+            return
+        of = Counter[str]()
+        for connection, size in unread.items():
+            of[homes[connection]] += size
+        ended = 0
+        while of.total() > _MOST_UNREAD_BYTES:
+            ((home, _),) = of.most_common(1)
+            most = max((c for c in unread if homes[c] == home), key=unread.__getitem__)
+            of[home] -= unread.pop(most)
+            most.transport.abort()
+            ended += 1
+        log.warning("answers that nobody read were given up: connections that ended: %d", ended)
 
 
 def allow_files(connections: int) -> None:
@@ -121,6 +143,11 @@ class Watched(asyncio.Protocol):
     _blocked = False
     _unsent_bytes: float = math.inf
     _unread_due_s = math.inf
+
+    @property
+    def unread_bytes(self) -> int:
+        """Of what was written to it, as much as the system has not taken."""
+        return self.transport.get_write_buffer_size()
 
     def pause_writing(self) -> None:
         super().pause_writing()

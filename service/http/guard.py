@@ -32,6 +32,8 @@ POLICY = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
+    # Unless an answer says otherwise: what somebody wrote, or who has no key, is for nobody else.
+    "Cache-Control": "no-store",
 }
 # Files are answered whole: the framework tells of a bad range in words of its own. And it takes
 # apart all cookies, for every request, though nobody here gives any.

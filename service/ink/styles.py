@@ -25,7 +25,7 @@ from service.ink.schemas import HandwritingRequest, StyleRequest
 
 router = Routes(tags=["handwriting"])
 
-_PREVIEW_TEXT, _KEPT = "an even keel", "max-age=3600"
+_PREVIEW_TEXT, _KEPT = "an even keel", "private, max-age=3600"
 _PREVIEW_SEED, _PREVIEW_DRAWS = 1, 4
 _MEASURED_TEXT = "the quick brown fox jumps over the dog"
 _PREVIEW_WIDTH, _PREVIEW_LINE = 330, 56.0  # px

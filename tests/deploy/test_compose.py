@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
+from service.http.gate import _MOST_UNREAD_BYTES
+from service.http.guard import hosts_of
 from service.settings import Settings
 from tests.deploy.composed import read
 
@@ -78,7 +80,8 @@ def test_a_replica_has_room_for_as_many_bodies_as_there_may_be_connections() -> 
     limits = _services(_BASE)["evenkeel"]["mem_limit"], container["resources"]["limits"]["memory"]
     for limit in limits:
         gib = int(re.fullmatch(r"(\d+)(g|Gi)", limit)[1])  # type: ignore[index]
-        assert gib * 2**30 > 1.25 * bodies + 512 * 2**20  # and for what they are read into
+        # And for what they are read into, and for answers that nobody reads.
+        assert gib * 2**30 > 1.25 * bodies + 512 * 2**20 + _MOST_UNREAD_BYTES
 
 
 @_EACH
@@ -129,6 +132,19 @@ def test_without_a_word_of_anybody_it_starts_for_this_machine(
         if value is not None:
             monkeypatch.setenv(key, re.sub(r"\$\{\w+:-(.*)\}", r"\1", str(value)))
     assert Settings().open
+
+
+def test_a_page_whose_name_was_made_to_point_at_this_machine_may_not_use_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To a container everybody comes from elsewhere; a browser here would ask it for any page."""
+    services = _services(_BASE)
+    told = services["evenkeel"]["environment"]["EVENKEEL_ALLOWED_HOSTS"]
+    monkeypatch.setenv("EVENKEEL_ALLOWED_HOSTS", re.sub(r"\$\{\w+:-(.*)\}", r"\1", told))
+    (offered,) = [each for each in services["load"]["command"] if each.startswith("--host=")]
+    within = str(urlsplit(offered.removeprefix("--host=")).hostname)
+    for address in ("0.0.0.0", "::"):  # which containers listen on
+        assert hosts_of(address, Settings().allowed_hosts) == hosts_of("localhost", ()) | {within}
 
 
 def test_the_folder_of_reports_is_opened_for_whoever_writes_there() -> None:

@@ -35,7 +35,7 @@ class _Connection:
 
     def __init__(self, ended: list[Any]) -> None:
         self.transport = SimpleNamespace(abort=lambda: ended.append(self))
-        self.looks = 0
+        self.looks = self.unread_bytes = 0
 
     def look(self, now_s: float) -> None:
         self.looks += 1

@@ -74,6 +74,18 @@ def test_every_answer_says_what_it_is_not_for(scan: Service, path: str) -> None:
     assert "unsafe" not in policy
 
 
+def test_what_is_answered_to_one_is_kept_for_no_other(scan: Service) -> None:
+    """Neither by a browser nor by a proxy, which may keep even a 404 that does not forbid it. Only
+    files are asked for again, as they are everybody's."""
+    post, get = scan.client.post, scan.client.get
+    ours = [post("/v1/completions", json=_BODY), post("/v1/completions", json={"n": 0})]
+    ours += [post("/v1/completions", json=_BODY | {"stream": True}), get("/static/none.js")]
+    ours += [get(path) for path in ("/v1/models", "/v1/models/none", "/metrics", "/nowhere")]
+    assert {answer.headers["cache-control"] for answer in ours} == {"no-store"}
+    files = [get(path) for path in ("/", "/docs", "/static/page.js")]
+    assert {answer.headers["cache-control"] for answer in files} == {"no-cache"}
+
+
 @pytest.mark.parametrize("path", ["/v1/completions", "/v1/models/letters/attest"])
 def test_a_foreign_origin_may_not_post(scan: Service, path: str) -> None:
     post, mine = scan.client.post, scan.client.base_url

@@ -1,6 +1,7 @@
 """Strokes out of InkML: the documents of other tools as well as our own."""
 
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -243,3 +244,38 @@ def test_a_tree_of_more_elements_than_are_taken_is_refused_as_soon_as_they_are_s
     assert _read(f"<ink>{few}<trace>1 2</trace></ink>") == [[[1, 2]]]
     with pytest.raises(InvalidRequest, match="more than 50,000 elements"):
         _read(f"<ink>{many}<trace>1 2</trace> and this is no XML <")
+
+
+@pytest.mark.parametrize(
+    "told", [" xmlns='{}'", ' xmlns:a="{}"', "\nxmlns:a-b\t=\n'{}'"], ids=ascii
+)
+def test_a_namespace_may_have_128_characters(told: str) -> None:
+    document = f"<ink><b{told}/><trace>1 2</trace></ink>"
+    assert _read(document.format("u" * 128)) == [[[1, 2]]]
+    with pytest.raises(InvalidRequest, match="a namespace of over 128 characters"):
+        _read(document.format("u" * 129))
+
+
+@pytest.mark.parametrize("length", [128, 30_000], ids=str)
+@pytest.mark.parametrize("document", ["<ink><b{0}{1}/></ink>", "<ink{0}><b{1}/></ink>"], ids=ascii)
+def test_a_document_takes_little_memory_whatever_its_names_are_of(
+    document: str, length: int
+) -> None:
+    """A namespace stands before each name that is of it: half a megabyte took 1.7 GB."""
+    names = "".join(f" a:b{i:x}=''" for i in range(1000))
+    document = document.format(f" xmlns:a='{'u' * length}'", names)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidRequest):  # without ink, at least
+            from_inkml(document)
+        assert tracemalloc.get_traced_memory()[1] < 100 * len(document)
+    finally:
+        tracemalloc.stop()
+
+
+def test_what_looks_like_a_long_namespace_is_looked_at_once() -> None:
+    for part in (" xmlns", " xmlns:", "xmlns=", " xmlns='", " xmlns = '"):
+        begun = time.process_time()
+        with pytest.raises(InvalidRequest):
+            from_inkml(f"<ink>{part * (900_000 // len(part))}</ink>")
+        assert time.process_time() - begun < 2
