@@ -30,6 +30,7 @@ for _standard in (0, 1, 2):
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
+from pydantic_settings import SettingsError
 
 from service import logs
 from service.app import create_alone
@@ -38,7 +39,7 @@ from service.errors import rule_of
 from service.http.guard import is_loopback
 from service.http.keys import BadKeys, new_key
 from service.server import Server
-from service.settings import Settings, misspelt
+from service.settings import SECRETS, Settings, misspelt
 
 log = logging.getLogger("service")
 
@@ -52,6 +53,8 @@ def main() -> int:
         settings = Settings()
     except ValidationError as error:
         return _refused(*map(_broken, error.errors()))
+    except SettingsError as error:
+        return _refused(f"a setting in {SECRETS} cannot be read: {error.__cause__}")
     if not (settings.keys or settings.open or is_loopback(settings.host)):
         return _refused(
             f"EVENKEEL_HOST is {settings.host!r}, which strangers may reach: set "

@@ -1,6 +1,7 @@
 """Every setting of the service, from the environment: `EVENKEEL_` and the name in capitals."""
 
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -18,6 +19,8 @@ _EXPORTER = "opentelemetry-exporter-otlp-proto-http"
 _NEARLY = 0.8  # of a name's letters
 _SHORTEST_SECRET, _LEAST_VARIETY = 16, 8  # characters, and different ones among them
 _TAKE_ANOTHER = "take a random one: openssl rand -hex 32"
+# Where Docker and Podman mount secrets, each a file that has the name of a variable.
+SECRETS = Path("/run/secrets")
 
 _JSON_LIST = re.compile(r"\s*\[\s*(\"|\]|$)")  # and not an address in brackets
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@*A-Z]+")
@@ -32,12 +35,21 @@ Precision = Literal["exact", "int8", "auto"]
 
 
 class Settings(BaseSettings):
-    """Read once at start and passed in; frozen."""
+    """Read once at start and passed in; frozen. What the environment has not may be a file of
+    `SECRETS`: an environment is seen by all that a container runs, and by who may inspect it.
+
+    Raises `SettingsError` for a file that cannot be read.
+    """
 
     # A line of a .env file with nothing after it means nothing, not a key of no characters. Where
     # an error is not told in words of ours, as under Ray, it must not tell a key either.
     model_config = SettingsConfigDict(
-        env_prefix="EVENKEEL_", env_ignore_empty=True, frozen=True, hide_input_in_errors=True
+        env_prefix="EVENKEEL_",
+        env_ignore_empty=True,
+        frozen=True,
+        hide_input_in_errors=True,
+        # Where there is none, or it is another process's, nobody wants a warning.
+        secrets_dir=SECRETS if os.access(SECRETS, os.R_OK | os.X_OK) else None,
     )
 
     host: str = Field("127.0.0.1", description="address to listen on")

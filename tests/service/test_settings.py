@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 
 from service.engine.limits import Limits
 from service.settings import Settings, misspelt
@@ -157,6 +157,27 @@ def test_every_setting_is_read_by_the_service() -> None:
                 owner = getattr(node.value, "attr", getattr(node.value, "id", ""))
                 read |= {node.attr} if owner.endswith("settings") else set()
     assert Settings.model_fields.keys() - read == set()
+
+
+def test_a_secret_may_be_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Which the environment overrules."""
+    monkeypatch.setitem(Settings.model_config, "secrets_dir", tmp_path)
+    for name in ("STATE_KEY", "STATE_KEY_FALLBACKS"):
+        monkeypatch.delenv(f"EVENKEEL_{name}", raising=False)
+    (tmp_path / "evenkeel_state_key").write_text("of a file, with its line end\n")
+    (tmp_path / "EVENKEEL_STATE_KEY_FALLBACKS").write_text(
+        '["the first of two, 12345", "ghijkl, the second"]'
+    )
+    (tmp_path / "state_key").write_text("of somebody else")
+    assert _told(Settings().state_key, *Settings().state_key_fallbacks) == [
+        "of a file, with its line end", "the first of two, 12345", "ghijkl, the second",
+    ]  # fmt: skip
+    monkeypatch.setenv("EVENKEEL_STATE_KEY", "of the environment")
+    assert _told(Settings().state_key) == ["of the environment"]
+
+
+def _told(*secrets: SecretStr | None) -> list[str | None]:
+    return [secret and secret.get_secret_value() for secret in secrets]
 
 
 def test_a_setting_that_is_nearly_one_is_told() -> None:

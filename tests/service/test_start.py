@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from service.app import create_app
-from service.settings import Settings
+from service.settings import SECRETS, Settings
 from tests.service.conftest import Command
 from tests.service.processes import spawned
 
@@ -135,6 +135,34 @@ def test_a_wrong_key_is_not_printed(name: str, value: str, command: Command) -> 
     status, out, err = command(**{name: value})
     assert status == 2
     assert "my secret" not in out + err
+
+
+@pytest.mark.parametrize("written", [b"my secret", b"my secret \xff"])
+def test_a_wrong_key_of_a_file_is_not_printed(
+    written: bytes, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(Settings.model_config, "secrets_dir", tmp_path)
+    (tmp_path / "evenkeel_state_key").write_bytes(written)
+    status, out, err = command()
+    assert status == 2
+    assert ("EVENKEEL_STATE_KEY" if written.isascii() else str(SECRETS)) in err
+    assert "my secret" not in out + err
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_secrets_are_looked_for_where_docker_mounts_them(closed: bool) -> None:
+    """A folder that is for another process of the container is no reason not to start."""
+    told = _python(
+        f"""
+import os
+
+os.access = lambda path, mode: str(path) == "/run/secrets" and not {closed}
+from service.settings import Settings
+
+print(Settings.model_config["secrets_dir"])
+"""
+    )
+    assert told.stdout == ("None\n" if closed else "/run/secrets\n")
 
 
 def test_a_service_without_artifacts_ends_with_2(command: Command, tmp_path: Path) -> None:
