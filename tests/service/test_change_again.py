@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from websockets.sync.client import connect
 
-from tests.service.altered import copy_of
+from tests.service.altered import copy_of, edit_manifest
 from tests.service.changing import Changing, changing
-from tests.service.serving import eventually
+from tests.service.serving import eventually, settings
 
 
 @pytest.fixture
@@ -98,3 +98,21 @@ def test_a_session_goes_on_with_the_model_that_was_replaced(serving: Changing) -
         time.sleep(0.2)
         socket.send(json.dumps({"write": 3}))
         assert len(json.loads(socket.recv())["bytes"]) == 3
+
+
+def test_a_newer_one_that_failed_is_tried_again_after_a_hang_up_alone(
+    serving: Changing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the machine was too busy to prove it in time; the one before it serves."""
+    edit_manifest(tmp_path / "letters", lambda manifest: manifest["provenance"].update(told="now"))
+    with monkeypatch.context() as busy:
+        hasty = settings(tmp_path, stall_timeout_s=1e-9)
+        busy.setattr(serving.models._loader, "_settings", hasty)
+        serving.look()
+    for _ in range(2):
+        assert "its attestation took longer than 1e-09 s" in serving.standing()["failed"]
+        assert serving.standing()["state"] == "ready"
+        serving.look()
+    serving.look(again=True)
+    assert serving.standing()["failed"] is None
+    assert serving.client.get("/v1/models/letters").json()["provenance"]["told"] == "now"
