@@ -287,6 +287,7 @@ class Models:
             return self._loader.make(artifact)
         same = (artifact.digest, artifact.manifest) == (old.artifact.digest, old.artifact.manifest)
         if same and old.engine.ready and not again:
+            old.artifact = artifact  # where its files are from now on
             return old
         # It has its own name already, even beside a folder of which that was unloaded.
         self.places.claim(artifact.name, place, asked=artifact.name == old.name)
