@@ -36,7 +36,7 @@ _ASK = ("load", "reload", "unload", "look", "look", "hang-up")
 @dataclass(frozen=True)
 class _Standing:
     """How one folder stands: which of `_GOOD` it gave, if that is `alive`, and whether what it held
-    when it was looked at last, number `seen`, is `refused`; loads that came well and that failed."""
+    when it was looked at last, number `seen`, is `refused`; loads that did well and that failed."""
 
     known: bool = True
     gave: str | None = "letters"
