@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import anyio
 import numpy.ma  # noqa: F401  # which numpy would load for the first median that is asked for
@@ -52,6 +52,8 @@ def create_app(settings: Settings) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         models.start()
         await anyio.sleep(0)  # loads what streams are made of, which the first would wait for
+        with suppress(RuntimeError):  # where the system has no thread: whoever wants one is told
+            await aside.do(int)
         to_do = [watch.run(), models.compare(), *([] if keys is None else [keys.follow()])]
         working = [asyncio.create_task(work) for work in to_do]
         yield

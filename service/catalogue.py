@@ -177,14 +177,15 @@ class Models:
             await self._compare()
 
     async def _compare(self) -> None:
+        limit_s = self._settings.stall_timeout_s
         for exact, eight in pairs(list(self)):
             if exact not in eight.speedups and exact.engine.ready and eight.engine.ready:
                 try:
                     # A run that is stuck ends by a change of its model alone, which waits for this.
-                    async with asyncio.timeout(self._settings.stall_timeout_s):
+                    async with asyncio.timeout(limit_s):
                         await compare(exact, eight)
                 except (ServiceError, TimeoutError) as error:
-                    why = str(error) or "a run of them is stuck"
+                    why = str(error) or f"it took longer than {limit_s:g} s"
                     log.warning("%s was not measured beside %s: %s", eight.name, exact.name, why)
 
     async def look(self, *, again: bool = False) -> None:
@@ -205,7 +206,7 @@ class Models:
                     self.places.remove(place)
             for folder, seen in found.items():
                 place = self.places.of(folder)
-                changed = seen != place.seen or (again and place.state == "failed")
+                changed = seen != place.seen or (again and place.problem is not None)
                 if (
                     (changed or self.places.rival_gone(place))
                     and not place.unloaded
@@ -234,9 +235,10 @@ class Models:
         """Serve a model no more until it is loaded by its name. Raises `UnknownModel`."""
         async with self._changing:
             place = self.places.find(name)
+            if place.unloaded is None:
+                log.info("%s: unloaded", place.name)
             place.unloaded, place.refused = name, None
             self._retire(place)
-            log.info("%s: unloaded", place.name)
 
     def _engines(self) -> list[Engine]:
         return [*(model.engine for model in self), *self._leaving.engines]
@@ -285,6 +287,7 @@ class Models:
             return self._loader.make(artifact)
         same = (artifact.digest, artifact.manifest) == (old.artifact.digest, old.artifact.manifest)
         if same and old.engine.ready and not again:
+            old.artifact = artifact  # where its files are from now on
             return old
         # It has its own name already, even beside a folder of which that was unloaded.
         self.places.claim(artifact.name, place, asked=artifact.name == old.name)

@@ -6,7 +6,6 @@ import threading
 import weakref
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 
 from service.artifact import Artifact, ArtifactError, NotGiven
 from service.engine.core_budget import CoreBudget
@@ -61,7 +60,6 @@ class Loader:
         """
         made, chosen = self._made(artifact, like or self._runtime)
         share = self._budget.share(max(chosen.threads, chosen.other_threads))
-        another = partial(sharing, artifact, chosen, share)
         kind = self._kinds[artifact.manifest.kind]
         codec = StateCodec(
             self._key,
@@ -75,6 +73,10 @@ class Loader:
         model = kind.model(artifact, chosen, codec, allow_unproved=allowed)
         # The engine's thread must not keep a model that nobody holds any more.
         held = weakref.ref(model)
+
+        def another(made: Mapping[int, Runner] | None = None) -> Runner:
+            model = held()  # which may have another folder by now, of the same content
+            return sharing(artifact if model is None else model.artifact, chosen, share, made)
 
         def attested(runner: Runner) -> bool:
             model = held()

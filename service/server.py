@@ -9,6 +9,7 @@ import asyncio
 import logging
 import socket
 import time
+from contextlib import suppress
 from functools import partial
 from types import FrameType
 
@@ -23,6 +24,7 @@ from service.http.limits import Bodies
 from service.http.online import Sessions
 from service.http.sockets import WebSocketConnection
 from service.settings import Settings
+from service.workers import Workers
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +82,9 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        asyncio.get_running_loop().set_default_executor(Workers(thread_name_prefix="beside"))
+        with suppress(RuntimeError):  # where the system has none: whoever wants one is told
+            await asyncio.to_thread(int)
         await super().startup(sockets)
         self._watching = asyncio.create_task(self._gate.watch())
 

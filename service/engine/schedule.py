@@ -64,7 +64,8 @@ class Schedule:
         self._turns = itertools.count()
 
     def add(self, jobs: Iterable[Job], terms: Terms) -> None:
-        """Let jobs wait."""
+        """Let jobs wait, and those of them who have left no more: the engine may be stuck."""
+        self.waiting = _present(self.waiting)
         for job in jobs:
             turn, due = next(self._turns), self.steps + job.steps_expected()
             self.waiting.append(Ticket(job, terms.caller, terms.deadline_s, turn, due))

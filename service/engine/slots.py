@@ -45,7 +45,8 @@ class Slots:
             while (following := self._next(now_s)) is not None:
                 turn.enter_context(self.runner.turn)
                 self._place(*following, now_s)
-        self._count()
+        with self.lock:  # or whoever comes just then is counted wrongly from then on
+            self._count()
 
     def groups(self, pace: Pace) -> list[tuple[list[int], bool]]:
         """The slots that run together, and whether filtered: filtered rows have a run of their own

@@ -11,6 +11,7 @@ from service.errors import Forbidden, NotLoaded, NotReady, UnknownModel
 from service.http import record
 from service.http.cards import Card, Unloaded
 from service.http.described import fails
+from service.http.waits import to_its_end
 
 
 def administrator(request: Request) -> None:
@@ -37,7 +38,7 @@ async def reload(request: Request, name: Name) -> dict[str, Any]:
     new one has proved itself. A folder that cannot be served leaves the old one serving."""
     models = _models(request)
     with _recorded(name):
-        return models.describe(await models.load(name, again=True))
+        return models.describe(await to_its_end(models.load(name, again=True)))
 
 
 @router.post("/load", response_model=Card, responses=_CHANGED)
@@ -45,7 +46,7 @@ async def load(request: Request, name: Name) -> dict[str, Any]:
     """Serve a model that is in the artifacts folder, if it is not served as it is there."""
     models = _models(request)
     with _recorded(name):
-        return models.describe(await models.load(name, again=False))
+        return models.describe(await to_its_end(models.load(name, again=False)))
 
 
 @router.post("/unload", response_model=Unloaded, responses=fails(Forbidden, UnknownModel, NotReady))

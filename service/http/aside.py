@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from service.engine import terms
 from service.errors import NotReady
 from service.http.waits import cut_short
+from service.workers import Workers
 
 T = TypeVar("T")
 _THREADS = 2
@@ -32,7 +33,7 @@ class Aside:
     """Threads that callers take turns at: the next is of whoever has the fewest at work."""
 
     def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="aside")
+        self._pool = Workers(_THREADS, thread_name_prefix="aside")
         self._waiting: list[_Work] = []
         self._busy: Counter[str] = Counter()
         self._lock = threading.Lock()

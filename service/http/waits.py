@@ -3,9 +3,9 @@
 import asyncio
 import math
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
-from typing import TypeVar
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from service.engine import terms
@@ -90,9 +90,7 @@ class Turns:
     async def beside(self, work: Callable[[], T]) -> T:
         """Do some work in a thread, on what has been read. While there is much of that, no more
         that is large is read: read and not worked on, ink takes twenty times its bytes."""
-        doing = asyncio.create_task(self._do(work))
-        doing.add_done_callback(lambda done: done.cancelled() or done.exception())
-        return await asyncio.shield(doing)  # a thread goes on when nobody waits for it any more
+        return await to_its_end(self._do(work))  # as a thread goes on
 
     async def _do(self, work: Callable[[], T]) -> T:
         self._beside += 1
@@ -148,6 +146,13 @@ class TokenBucket:
         if wait_s > self._longest_s:
             self._next_s -= self._gap_s  # nor does anybody after it wait for longer
         return min(wait_s, self._longest_s)
+
+
+async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
+    """What comes of some work, which goes on if nobody waits for it any more."""
+    doing = asyncio.create_task(work)
+    doing.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return await asyncio.shield(doing)
 
 
 def cut_short(waits: Iterable[asyncio.Timeout], at_s: float = 0.0) -> None:

@@ -1,17 +1,25 @@
 """What was unloaded, or whose engine has ended, is served again and looked after as before."""
 
+import asyncio
 import json
 import shutil
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from websockets.sync.client import connect
 
-from tests.service.altered import copy_of
+from service.app import create_app
+from service.catalogue import Models
+from service.http import admin
+from service.models import ServedModel
+from tests.service.altered import copy_of, edit_manifest
 from tests.service.changing import Changing, changing
-from tests.service.serving import eventually
+from tests.service.serving import eventually, settings
 
 
 @pytest.fixture
@@ -98,3 +106,52 @@ def test_a_session_goes_on_with_the_model_that_was_replaced(serving: Changing) -
         time.sleep(0.2)
         socket.send(json.dumps({"write": 3}))
         assert len(json.loads(socket.recv())["bytes"]) == 3
+
+
+def test_a_newer_one_that_failed_is_tried_again_after_a_hang_up_alone(
+    serving: Changing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the machine was too busy to prove it in time; the one before it serves."""
+    edit_manifest(tmp_path / "letters", lambda manifest: manifest["provenance"].update(told="now"))
+    with monkeypatch.context() as busy:
+        hasty = settings(tmp_path, stall_timeout_s=1e-9)
+        busy.setattr(serving.models._loader, "_settings", hasty)
+        serving.look()
+    for _ in range(2):
+        assert "its attestation took longer than 1e-09 s" in serving.standing()["failed"]
+        assert serving.standing()["state"] == "ready"
+        serving.look()
+    serving.look(again=True)
+    assert serving.standing()["failed"] is None
+    assert serving.client.get("/v1/models/letters").json()["provenance"]["told"] == "now"
+
+
+@pytest.mark.parametrize("change", [admin.load, admin.reload])
+def test_a_change_whose_administrator_has_gone_comes_to_its_end(
+    artifacts: Path, tmp_path: Path, change: Callable[..., Any]
+) -> None:
+    """Where a server cancels what nobody waits for: the next engine was nobody's then, and what the
+    folder held was not looked at again."""
+    folder = copy_of(artifacts / "letters", tmp_path)
+    app = create_app(settings(tmp_path, watch_s=0))
+    models: Models = app.state.models
+    begun, go_on, prove = threading.Event(), threading.Event(), models._loader.prove
+
+    def held(model: ServedModel) -> None:
+        begun.set()
+        assert go_on.wait(20)
+        prove(model)
+
+    async def leave() -> None:
+        async with app.router.lifespan_context(app):
+            edit_manifest(folder, lambda manifest: manifest["provenance"].update(told="now"))
+            asked = asyncio.create_task(change(SimpleNamespace(app=app), "letters"))
+            await asyncio.to_thread(begun.wait, 20)
+            asked.cancel()
+            await asyncio.wait([asked])
+            go_on.set()
+            async with models._changing:  # once that is over
+                assert models["letters"].artifact.manifest.provenance.get("told") == "now"
+
+    models._loader.prove = held  # type: ignore[method-assign]
+    asyncio.run(leave())

@@ -52,3 +52,23 @@ def test_an_engine_that_has_ended_is_revived_by_the_folder_that_has_its_model_no
         _turn(folder, ("letters", "noise"))
         service.look()
         assert service.text() == before
+
+
+def test_a_run_that_fails_is_followed_by_another_runner_of_the_folder_it_has_now(
+    artifacts: Path, tmp_path: Path
+) -> None:
+    """It was looked for in the other folder: the runner whose run had failed was kept."""
+    folder = tmp_path / "served"
+    for name in ("letters", "noise"):
+        shutil.copytree(artifacts / name, folder / name)
+    with changing(folder) as service:
+        before, engine = service.text(), service.models["letters"].engine
+        _turn(folder, ("letters", "noise"))
+        service.look()
+        assert service.models["letters"].engine is engine
+        broken = engine._slots.runner
+        broken.run = None  # type: ignore[assignment,method-assign]  # not callable
+        body = {"model": "letters", "max_tokens": 3}
+        assert service.client.post("/v1/completions", json=body).status_code == 500
+        assert service.text() == before
+        assert engine._slots.runner is not broken

@@ -1,6 +1,7 @@
 """What the operating system would not give for a moment, a descriptor, memory, a thread, is asked
 for again: the service needs no other change for that."""
 
+import asyncio
 import ctypes
 import os
 import threading
@@ -12,9 +13,11 @@ from pathlib import Path
 import pytest
 
 from contract.manifest import MANIFEST
+from service.workers import Workers
 from tests.service.altered import copy_of, edit_manifest
 from tests.service.changing import changing
 from tests.service.conftest import Command
+from tests.service.serving import eventually
 
 _NO_THREAD = "can't start new thread"
 _NO_ROOM_BYTES = 1 << 46  # for the stack of a thread
@@ -158,6 +161,37 @@ def test_a_model_is_proved_though_there_is_no_thread_to_end_a_run_that_takes_too
         assert (service.standing()["failed"], service.reloads("ok")) == (None, 1)
         assert service.text()[0]
         assert "Traceback" not in caplog.text
+
+
+def test_where_the_system_has_no_thread_for_more_work_those_there_are_do_it(folder: Path) -> None:
+    """A reload, a picture and a table of likelihoods were a 500, a folder was given up, and an
+    engine that was replaced was never stopped."""
+    body = {"model": "letters", "max_tokens": 3, "logprobs": 1}
+    with changing(folder) as service, _no_thread_for("beside"), _no_thread_for("aside"):
+        assert service.tell("reload").status_code == 200
+        assert service.client.post("/v1/completions", json=body).status_code == 200
+        service.look()
+        loop = service.app.state.watch._loop
+        drawn = asyncio.run_coroutine_threadsafe(service.app.state.aside.do(int), loop)
+        assert drawn.result(20) == 0
+        assert eventually(lambda: not service.models._leaving.engines)
+
+
+def test_work_waits_for_a_thread_where_there_is_no_other() -> None:
+    go_on = threading.Event()
+    with Workers(2, thread_name_prefix="few") as workers:
+        waits = workers.submit(go_on.wait, 20)
+        with _no_thread_for("few"):
+            follows = workers.submit(int)
+        assert not follows.done()
+        go_on.set()
+        assert (waits.result(20), follows.result(20)) == (True, 0)
+    with (
+        Workers(2, thread_name_prefix="few") as none,
+        _no_thread_for("few"),
+        pytest.raises(RuntimeError, match=_NO_THREAD),
+    ):
+        none.submit(int)
 
 
 def test_a_service_that_has_no_thread_for_a_model_says_so_and_ends_with_2(

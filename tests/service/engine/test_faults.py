@@ -178,6 +178,33 @@ def test_a_run_that_hangs_shows_and_ends() -> None:
         assert eventually(lambda: started.stalled_s == 0)
 
 
+def test_who_leaves_a_model_that_is_stuck_is_let_go_of() -> None:
+    """It kept all they had asked for, prompts too, until it was replaced."""
+    hold, held, metrics = threading.Event(), threading.Event(), Metrics()
+
+    def wait(number: int) -> None:
+        held.set()
+        hold.wait(20)
+
+    def waiting() -> float | None:
+        name = "evenkeel_requests_waiting"
+        return metrics.registry.get_sample_value(name, {"model": "scripted"})
+
+    with engine(ScriptedRunner(_SCRIPT, during=wait), metrics=metrics) as started:
+        first, last = Call(), Call()
+        started.submit([first.job])
+        assert held.wait(20)
+        for _ in range(5):
+            gone = Call()
+            started.submit([gone.job])
+            gone.job.cancelled = True
+            started.wake()
+        started.submit([last.job])
+        assert waiting() == 1
+        hold.set()
+        assert first.result().text == last.result().text
+
+
 def test_a_run_that_never_ends_is_given_up_with_its_engine(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

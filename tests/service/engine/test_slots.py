@@ -1,6 +1,7 @@
 """The slots of a runner and those who wait, between two chunks."""
 
 from threading import Event, Thread
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from service.engine.terms import Terms
 from service.errors import DeadlineExceeded, NotReady
 from service.metrics import Metrics
 from tests.service.engine.scripted import Call, ScriptedRunner, limits
+from tests.service.interleaved import WatchedLock
 
 
 def _slots(metrics: Metrics, width: int, calls: list[Call]) -> Slots:
@@ -33,6 +35,31 @@ def test_who_runs_and_who_waits_is_counted() -> None:
     metrics = Metrics()
     slots = _slots(metrics, 2, [Call() for _ in range(5)])
     assert _counted(metrics) == [2, 3]
+    slots.end_all(NotReady("gone"), states_known=True)
+    assert _counted(metrics) == [0, 0]
+
+
+def test_who_comes_while_those_who_wait_are_counted_is_counted_out_as_well() -> None:
+    """They were told as waiting for as long as the service ran."""
+    metrics, gone, late = Metrics(), Call(), [Call(), Call()]
+    slots = _slots(metrics, 1, [Call(), gone])
+    lock, waiting = WatchedLock(), slots._metrics.waiting
+    slots.lock, gauge = lock, waiting._gauge
+
+    def come() -> None:
+        with slots.lock:
+            slots.schedule.add([call.job for call in late], Terms())
+            waiting.set(len(slots.schedule.waiting))
+
+    def inc(by: float) -> None:
+        lock.beside(come)
+        gauge.inc(by)
+
+    waiting._gauge = SimpleNamespace(inc=inc)  # type: ignore[assignment]
+    gone.job.cancelled = True
+    slots.tend(0.0)
+    lock.join()
+    assert _counted(metrics) == [1, 2]
     slots.end_all(NotReady("gone"), states_known=True)
     assert _counted(metrics) == [0, 0]
 
