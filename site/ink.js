@@ -5,11 +5,15 @@ import { requireLine, requirePage, written } from "./letters.js";
 import { InkLine, fresh, handThatWrote } from "./line.js";
 import { LinePen, strokesOf } from "./linepen.js";
 import { LineMarks } from "./marks.js";
-import { Refusal, anySeed } from "./model.js";
+import { Refusal, anySeed, requireKnown } from "./model.js";
 import { range, round } from "./numbers.js";
 import { Squeeze } from "./squeeze.js";
 import { offsetsOf } from "./strokes.js";
 
+const FIELDS = [
+  "model", "text", "style", "seed", "bias", "width", "line_height", "stroke_width", "thinning", "color", "best_of",
+  "format", "stream",
+];
 const MADE_UP = "made-up"; // the style of a page whose first line makes up its hand
 // How wide the model writes a character after ink of some advance, in units.
 const [ADVANCE, ADVANCE_OF_INK] = [2.34, 0.34];
@@ -81,13 +85,11 @@ function advanceIn(hand, ink, bias) {
 
 /** A request laid out: its page, its lines, and the hand it asks for. */
 async function laidOut(model, body) {
+  requireKnown(body, FIELDS);
   const { alphabet, ink } = model.manifest;
   const text = written(body.text, `${alphabet.characters}\n`);
   if (!text.trim()) throw new Refusal("text has nothing but spaces", "text");
   requirePage(text);
-  for (const name of ["page", "margin", "paper"]) {
-    if (name in body) throw new Refusal(`this page has no ${name}; the service does`, name);
-  }
   if (body.best_of > 1) throw new Refusal("best_of needs a reader; this page has none", "best_of");
   const seed = body.seed ?? anySeed();
   const begun = await handIn(model, body.style ?? bySeed(model, seed), seed);

@@ -42,6 +42,22 @@ export async function unstarted({ says }) {
   return { status: response.status, message: (await response.json()).error.message, told };
 }
 
+/** What the page at an address says, in a class, whose errors are those `of` elements or of a script itself; something
+ *  may be `said` by then. */
+export function unloaded({ address, of, said }) {
+  const [window, verdict] = [new EventTarget(), { textContent: "Asking", className: "" }];
+  const context = {
+    window, location: new URL(address), document: { getElementById: () => verdict },
+    addEventListener: (...given) => window.addEventListener(...given),
+  };
+  runInNewContext(readFileSync("service/web/unstarted.js", "utf8"), context);
+  if (said) verdict.textContent = said;
+  const error = new Event("error");
+  if (of) Object.defineProperty(error, "target", { value: { localName: of } });
+  window.dispatchEvent(error);
+  return [verdict.textContent, verdict.className];
+}
+
 /** What comes of a request whose task was stopped before it was made, and what a worker is asked then. */
 export async function stopped() {
   const asked = [];
