@@ -99,7 +99,15 @@ async function laidOut(model, body) {
   return { layout, lines, ...begun };
 }
 
-/** The points of a line in portions, those of its marks last. */
+/** Each character that is written, with its points. */
+function* byCharacter(points, characters) {
+  for (let first = 0, end = 0; first < points.length; first = end) {
+    while (characters[end] === characters[first]) end += 1;
+    yield { points: points.slice(first, end), character: characters[first] };
+  }
+}
+
+/** The points of a line in portions of one character each, those of its marks last. */
 async function* inkOf(model, job, layout, line, signal) {
   const [pen, squeeze] = [new LinePen(layout, line), new Squeeze(layout, job.text)];
   const marks = new LineMarks(job.text, layout);
@@ -109,13 +117,13 @@ async function* inkOf(model, job, layout, line, signal) {
     if (!characters.length) continue;
     points = pen.move(offsets).map(([x, y, up], i) => [squeeze.place(x, characters[i]), y, up]);
     marks.follow(offsets, points, characters);
-    yield points;
+    yield* byCharacter(points, characters);
   }
   const drawn = marks.drawn().map(([x, y, up]) => [Math.min(x, layout.width), y, up]);
   if (!drawn.length) return;
   // Of a line that was cut off the pen is down: it is lifted where it is.
   const lifted = points.slice(-1).filter(([, , up]) => up < 0.5).map(([x, y]) => [x, y, 1]);
-  yield [...lifted, ...drawn];
+  yield { points: [...lifted, ...drawn], character: job.character };
 }
 
 /** The events of a page that is written line by line, all of them in one hand. */
@@ -138,9 +146,9 @@ async function* pageEvents(model, body, page, signal) {
   for (const [line, text] of lines.entries()) {
     if (text) {
       const job = new InkLine(text, hand, model, body.bias ?? 1);
-      for await (const points of inkOf(model, job, layout, line, signal)) {
+      for await (const { points, character } of inkOf(model, job, layout, line, signal)) {
         usage.points += points.length;
-        yield { line, points: points.map(rounded), character: job.character };
+        yield { line, points: points.map(rounded), character };
       }
       yield { line, finish_reason: job.reason };
       if (lines.slice(line + 1).some(Boolean)) hand = await job.after();

@@ -326,20 +326,20 @@ async function checked({ loads }) {
 }
 
 /** What a stream tells of a text that a pen writes with a point a letter and one more, `dx` units from the one
- *  before; it is never lifted. */
-async function lettered({ manifest, text, dx = 0 }) {
+ *  before, so many in a run; it is never lifted. */
+async function lettered({ manifest, text, dx = 0, run: points = 1 }) {
   const one = (number) => ({ data: Float32Array.of(number) });
   const run = async function* (job) {
-    for (let at = 0; job.wanted; at += 1, yield) {
+    for (let at = 0; job.wanted; at += 1) {
       const [past, away] = [at >= text.length, at > text.length];
       const drawn = { data: Float32Array.of(away ? 9999 : dx, 0, 0) };
       const outputs = { ended: one(Number(past)), drawn, character: one(at) };
       job.take({ state: {}, outputs });
+      if (at % points === points - 1 || !job.wanted) yield;
     }
   };
   const model = { manifest, name: manifest.name, runner: { initial: () => ({}) }, run };
-  const body = { text, style: "made-up", seed: 1, format: "json", stream: true };
-  const told = [];
+  const [told, body] = [[], { text, style: "made-up", seed: 1, format: "json", stream: true }];
   for await (const { points, character } of await handwriting(model, body, never)) {
     if (points) told.push({ points, character });
   }
