@@ -15,8 +15,10 @@ const until = (is) =>
     look();
   });
 
-/** The page's way to a worker that only notes what it is `asked`, and how that worker says something. */
+/** The page's way to a worker that only notes what it is `asked`, and how that worker says something; in a browser
+ *  that makes no answer of JSON by itself, as Safari before 17. */
 async function deviceOf(asked) {
+  Response.json = undefined;
   globalThis.Worker = class extends EventTarget {
     constructor() {
       super();
@@ -33,7 +35,7 @@ export async function unstarted({ says }) {
   const told = [];
   const { device, say } = await deviceOf([]);
   device.listen({ fetched: () => {}, trouble: (message) => told.push(message) });
-  const nothing = Response.json({ error: { message: "nothing" } });
+  const nothing = new Response('{"error":{"message":"nothing"}}');
   const waited = new Promise((resolve) => setTimeout(resolve, 1000, nothing));
   const answer = Promise.race([device.reach("/v1/models"), waited]);
   if (says) say(says);
