@@ -42,6 +42,7 @@ export const listen = (listener) => (heard = listener);
 export const want = (kind) => post({ wants: kind }).catch(() => {}); // it has been told
 
 const aborted = () => new DOMException("The task was stopped.", "AbortError");
+const json = (content, head) => new Response(JSON.stringify(content), head);
 const frame = (content) => new TextEncoder().encode(`data: ${content}\n\n`);
 
 /** What `fetch` would give from the service. */
@@ -73,10 +74,10 @@ export function reach(path, { method = "GET", body, signal } = {}) {
         events?.enqueue(frame("[DONE]"));
         events?.close();
       } else if (events) events.enqueue(frame(JSON.stringify(data.content)));
-      else resolve(Response.json(data.content, head));
+      else resolve(json(data.content, head));
     });
     post({ asks: { id, path, method, body: asked } }).catch(({ message }) =>
-      resolve(Response.json({ error: { message } }, { status: 503 })),
+      resolve(json({ error: { message } }, { status: 503 })),
     );
   });
 }

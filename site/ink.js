@@ -5,11 +5,15 @@ import { requireLine, requirePage, written } from "./letters.js";
 import { InkLine, fresh, handThatWrote } from "./line.js";
 import { LinePen, strokesOf } from "./linepen.js";
 import { LineMarks } from "./marks.js";
-import { Refusal, anySeed } from "./model.js";
+import { Refusal, anySeed, requireKnown } from "./model.js";
 import { range, round } from "./numbers.js";
 import { Squeeze } from "./squeeze.js";
 import { offsetsOf } from "./strokes.js";
 
+const FIELDS = [
+  "model", "text", "style", "seed", "bias", "width", "line_height", "stroke_width", "thinning", "color", "best_of",
+  "format", "stream",
+];
 const MADE_UP = "made-up"; // the style of a page whose first line makes up its hand
 // How wide the model writes a character after ink of some advance, in units.
 const [ADVANCE, ADVANCE_OF_INK] = [2.34, 0.34];
@@ -81,13 +85,11 @@ function advanceIn(hand, ink, bias) {
 
 /** A request laid out: its page, its lines, and the hand it asks for. */
 async function laidOut(model, body) {
+  requireKnown(body, FIELDS);
   const { alphabet, ink } = model.manifest;
   const text = written(body.text, `${alphabet.characters}\n`);
   if (!text.trim()) throw new Refusal("text has nothing but spaces", "text");
   requirePage(text);
-  for (const name of ["page", "margin", "paper"]) {
-    if (name in body) throw new Refusal(`this page has no ${name}; the service does`, name);
-  }
   if (body.best_of > 1) throw new Refusal("best_of needs a reader; this page has none", "best_of");
   const seed = body.seed ?? anySeed();
   const begun = await handIn(model, body.style ?? bySeed(model, seed), seed);
@@ -97,7 +99,15 @@ async function laidOut(model, body) {
   return { layout, lines, ...begun };
 }
 
-/** The points of a line in portions, those of its marks last. */
+/** Each character that is written, with its points. */
+function* byCharacter(points, characters) {
+  for (let first = 0, end = 0; first < points.length; first = end) {
+    while (characters[end] === characters[first]) end += 1;
+    yield { points: points.slice(first, end), character: characters[first] };
+  }
+}
+
+/** The points of a line in portions of one character each, those of its marks last. */
 async function* inkOf(model, job, layout, line, signal) {
   const [pen, squeeze] = [new LinePen(layout, line), new Squeeze(layout, job.text)];
   const marks = new LineMarks(job.text, layout);
@@ -107,13 +117,13 @@ async function* inkOf(model, job, layout, line, signal) {
     if (!characters.length) continue;
     points = pen.move(offsets).map(([x, y, up], i) => [squeeze.place(x, characters[i]), y, up]);
     marks.follow(offsets, points, characters);
-    yield points;
+    yield* byCharacter(points, characters);
   }
   const drawn = marks.drawn().map(([x, y, up]) => [Math.min(x, layout.width), y, up]);
   if (!drawn.length) return;
   // Of a line that was cut off the pen is down: it is lifted where it is.
   const lifted = points.slice(-1).filter(([, , up]) => up < 0.5).map(([x, y]) => [x, y, 1]);
-  yield [...lifted, ...drawn];
+  yield { points: [...lifted, ...drawn], character: job.character };
 }
 
 /** The events of a page that is written line by line, all of them in one hand. */
@@ -136,9 +146,9 @@ async function* pageEvents(model, body, page, signal) {
   for (const [line, text] of lines.entries()) {
     if (text) {
       const job = new InkLine(text, hand, model, body.bias ?? 1);
-      for await (const points of inkOf(model, job, layout, line, signal)) {
+      for await (const { points, character } of inkOf(model, job, layout, line, signal)) {
         usage.points += points.length;
-        yield { line, points: points.map(rounded), character: job.character };
+        yield { line, points: points.map(rounded), character };
       }
       yield { line, finish_reason: job.reason };
       if (lines.slice(line + 1).some(Boolean)) hand = await job.after();

@@ -21,6 +21,12 @@ export class Refusal extends Error {
   }
 }
 
+/** Throws a `Refusal` for what the service may do and nothing here would heed. */
+export function requireKnown(body, known) {
+  const other = Object.keys(body).find((name) => !known.includes(name));
+  if (other) throw new Refusal(`this page has no ${other}; the service does`, other);
+}
+
 const channel = new MessageChannel();
 const resumed = [];
 channel.port1.onmessage = () => resumed.shift()();

@@ -2,10 +2,11 @@
 import { handIn } from "./ink.js";
 import { requireLine, written } from "./letters.js";
 import { SPACE_UNITS, rowOf, stepInputs } from "./line.js";
-import { anySeed } from "./model.js";
+import { anySeed, requireKnown } from "./model.js";
 import { InkNoise } from "./noise.js";
 import { clamp } from "./numbers.js";
 
+const FIELDS = ["model", "text", "bias", "style", "seed", "line_height", "origin"];
 const LOG_SIGMA = [-4, 4];
 const STEEPEST_TILT = 5;
 const HEAVIEST = 6; // Gaussians that are shown; the others weigh next to nothing
@@ -19,7 +20,9 @@ export class OnlineInk {
   #steps = 0;
 
   /** A session in the hand its opening asks for. Throws a `Refusal`. */
-  static async of(model, { text = "", bias = 0, style, seed = anySeed(), line_height: height = 64, origin }) {
+  static async of(model, opening) {
+    requireKnown(opening, FIELDS);
+    const { text = "", bias = 0, style, seed = anySeed(), line_height: height = 64, origin } = opening;
     const { alphabet } = model.manifest;
     const line = written(text, `${alphabet.characters}\n`).replaceAll("\n", " "); // of one line alone
     requireLine(line);

@@ -52,11 +52,14 @@ export class Store {
     const response = await fetch(address).catch(lost);
     if (!response.ok) throw new Error(`${path} cannot be fetched: ${response.status}.`);
     const parts = [];
+    let left = bytes;
     for (const reader = response.body.getReader(); ; ) {
       const { value, done } = await reader.read().catch(lost);
       if (done) return new Blob(parts);
       parts.push(value);
-      this.#told({ loaded: value.length });
+      const loaded = Math.min(value.length, left); // of what the browser has unpacked there is more
+      left -= loaded;
+      this.#told({ loaded });
     }
   }
 

@@ -1,8 +1,11 @@
 // `/v1/completions` as the service answers it, for what the page asks: one prompt, one choice.
 import { Completion } from "./completion.js";
-import { Refusal, anySeed } from "./model.js";
+import { Refusal, anySeed, requireKnown } from "./model.js";
 import { TextOffsets, encode } from "./utf8.js";
 
+const FIELDS = [
+  "model", "prompt", "max_tokens", "temperature", "seed", "state", "return_state", "logprobs", "stream", "stream_options",
+];
 const nothingYet = () => new Uint8Array();
 
 /** Where a request begins: at the moment of its token, or before anything. */
@@ -31,6 +34,7 @@ function listed(entries, offsets) {
 
 /** The events of a completion: its choice in portions, and how much was read and written. */
 export async function* completions(model, body, signal) {
+  requireKnown(body, FIELDS);
   const moment = begin(model, body);
   const prompt = encode(body.prompt);
   const { max_tokens: maxTokens = 16, temperature = 1 } = body;

@@ -42,8 +42,11 @@ export const curveTo = ([, p, q, r]) => ` C${pair(p)} ${pair(q)} ${pair(r)}`;
 // A line of no length, which round caps make a dot.
 export const dot = (point) => `${moveTo(point)} L${pair(point)}`;
 
+/** Whether two points, told in hundredths of a px, are one. */
+export const isSame = (a, b) => a[0] === b[0] && a[1] === b[1];
+
 /** The points of a stroke without those that stay where the pen is: they have no direction. */
-export const moving = (points) => points.filter((p, i) => !i || distance(p, points[i - 1]) > 0.01);
+export const moving = (points) => points.filter((p, i) => !i || !isSame(p, points[i - 1]));
 
 /** The path data of a whole stroke. */
 export function curve(stroke) {

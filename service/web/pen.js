@@ -1,6 +1,6 @@
 // The pen: points are queued as they come and drawn at the pace of a hand, in an SVG element.
 import { draw } from "./elements.js";
-import { curveTo, distance, dot, firstPart, moveTo, segment } from "./ink.js";
+import { curveTo, distance, dot, firstPart, isSame, moveTo, segment } from "./ink.js";
 
 const POINTS_PER_S = 60;
 // A lifted pen is not worth watching, only the leap to a new line is a little longer.
@@ -43,7 +43,7 @@ export class Pen {
     for (const [x, y, up] of points) {
       const [last, at] = [this.#queue.at(-1), [x, y]];
       // A point where the pen already is has no direction; only that it lifts may be news.
-      if (last && !last.up && distance(last.at, at) < 0.01) last.up = up > 0.5;
+      if (last && !last.up && isSame(last.at, at)) last.up = up > 0.5;
       else this.#queue.push({ at, up: up > 0.5, line, character });
     }
     this.#wake();

@@ -23,7 +23,7 @@ import { offsetsOf } from "./site/strokes.js";
 import { completion } from "./site/text.js";
 import { Runner } from "./site/runner.js";
 import { completed, followed, interrupted, leaking, nothing, penned, sampled } from "./networks.mjs";
-import { asked as routes, heard, listless, revisited, shell, stopped, served, unstarted, worked } from "./browser.mjs";
+import { asked as routes, heard, listless, revisited, shell, stopped, served, unloaded, unstarted, worked } from "./browser.mjs";
 import { serve } from "./serving.mjs";
 import * as drawn from "./drawn.mjs";
 import * as shown from "./shown.mjs";
@@ -197,10 +197,10 @@ async function fetched({ text, sha256, bytes, plain, lost, full, forbidden }) {
   return store.get({ path: "model.gz", bytes, sha256 }).then((all) => ({ text: Buffer.from(all).toString() }), ({ message }) => ({ error: message }));
 }
 
-/** The bytes that are told of while a file is fetched. */
-async function counted({ text }) {
+/** The bytes that are told of while a file is fetched, which the browser may have unpacked itself. */
+async function counted({ text, unpacked }) {
   const [packed, told] = [gzipSync(text), []];
-  globalThis.fetch = async () => new Response(packed);
+  globalThis.fetch = async () => new Response(unpacked ? text : packed);
   const store = new Store(new URL("http://127.0.0.1/"), (bytes) => told.push(bytes));
   const sha256 = createHash("sha256").update(text).digest("hex");
   await store.get({ path: "model.gz", bytes: packed.length, sha256 });
@@ -326,20 +326,20 @@ async function checked({ loads }) {
 }
 
 /** What a stream tells of a text that a pen writes with a point a letter and one more, `dx` units from the one
- *  before; it is never lifted. */
-async function lettered({ manifest, text, dx = 0 }) {
+ *  before, so many in a run; it is never lifted. */
+async function lettered({ manifest, text, dx = 0, run: points = 1 }) {
   const one = (number) => ({ data: Float32Array.of(number) });
   const run = async function* (job) {
-    for (let at = 0; job.wanted; at += 1, yield) {
+    for (let at = 0; job.wanted; at += 1) {
       const [past, away] = [at >= text.length, at > text.length];
       const drawn = { data: Float32Array.of(away ? 9999 : dx, 0, 0) };
       const outputs = { ended: one(Number(past)), drawn, character: one(at) };
       job.take({ state: {}, outputs });
+      if (at % points === points - 1 || !job.wanted) yield;
     }
   };
   const model = { manifest, name: manifest.name, runner: { initial: () => ({}) }, run };
-  const body = { text, style: "made-up", seed: 1, format: "json", stream: true };
-  const told = [];
+  const [told, body] = [[], { text, style: "made-up", seed: 1, format: "json", stream: true }];
   for await (const { points, character } of await handwriting(model, body, never)) {
     if (points) told.push({ points, character });
   }
@@ -394,7 +394,7 @@ const QUESTIONS = {
 };
 /** Those for which something stands in for a browser, which stays there, or for which a module is to be new. */
 const BROWSED = {
-  fetched, counted, unstarted, stopped, heard, worked, revisited, shell, listless, served, ...shown, ...drawn,
+  fetched, counted, unloaded, unstarted, stopped, heard, worked, revisited, shell, listless, served, ...shown, ...drawn,
 };
 
 async function answersTo({ question, cases, arguments: given }) {

@@ -15,8 +15,10 @@ const until = (is) =>
     look();
   });
 
-/** The page's way to a worker that only notes what it is `asked`, and how that worker says something. */
+/** The page's way to a worker that only notes what it is `asked`, and how that worker says something; in a browser
+ *  that makes no answer of JSON by itself, as Safari before 17. */
 async function deviceOf(asked) {
+  Response.json = undefined;
   globalThis.Worker = class extends EventTarget {
     constructor() {
       super();
@@ -33,13 +35,29 @@ export async function unstarted({ says }) {
   const told = [];
   const { device, say } = await deviceOf([]);
   device.listen({ fetched: () => {}, trouble: (message) => told.push(message) });
-  const nothing = Response.json({ error: { message: "nothing" } });
+  const nothing = new Response('{"error":{"message":"nothing"}}');
   const waited = new Promise((resolve) => setTimeout(resolve, 1000, nothing));
   const answer = Promise.race([device.reach("/v1/models"), waited]);
   if (says) say(says);
   else worker.dispatchEvent(new Event("error"));
   const response = await answer;
   return { status: response.status, message: (await response.json()).error.message, told };
+}
+
+/** What the page at an address says, in a class, whose errors are those `of` elements or of a script itself; something
+ *  may be `said` by then. */
+export function unloaded({ address, of, said }) {
+  const [window, verdict] = [new EventTarget(), { textContent: "Asking", className: "" }];
+  const context = {
+    window, location: new URL(address), document: { getElementById: () => verdict },
+    addEventListener: (...given) => window.addEventListener(...given),
+  };
+  runInNewContext(readFileSync("service/web/unstarted.js", "utf8"), context);
+  if (said) verdict.textContent = said;
+  const error = new Event("error");
+  if (of) Object.defineProperty(error, "target", { value: { localName: of } });
+  window.dispatchEvent(error);
+  return [verdict.textContent, verdict.className];
 }
 
 /** What comes of a request whose task was stopped before it was made, and what a worker is asked then. */

@@ -17,11 +17,13 @@ _HOW = {"width": 3.0, "lineHeight": 40.0}
 
 
 def _strokes() -> list[list[list[float]]]:
-    """Fast and slow, of one point, of two and of more, and with a pen that stands still."""
+    """Fast and slow, of one point, of two and of more, and with a pen that stands still or creeps
+    by a hundredth of a px, the least that two points may be apart."""
     random = np.random.default_rng(21)
     lengths = (1, 2, 3, 9, 40)
     made = [random.normal(0, 9, (n, 2)).cumsum(0).round(2).tolist() for n in lengths]
-    return [*made, [p for p in made[3] for _ in range(3)], [made[0][0]] * 4]
+    creeping = [[9.0, 5.0], [10.01, 5.0], [10.02, 5.0], [10.02, 5.01], [14.0, 6.0]]
+    return [*made, [p for p in made[3] for _ in range(3)], [made[0][0]] * 4, creeping]
 
 
 @pytest.mark.parametrize("thinning", [0.0, 0.6])

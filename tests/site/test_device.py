@@ -25,6 +25,21 @@ def test_whoever_asks_a_worker_that_cannot_start_hears_why(
     assert found == {"status": 503, "message": reason, "told": [reason]}
 
 
+def test_a_page_whose_scripts_cannot_be_loaded_says_so(ask: Ask) -> None:
+    """It asked for the models for ever; of what fails later it knows better itself."""
+    cases: list[dict[str, Any]] = [
+        {"of": "script"}, {"of": None}, {"of": "img"}, {"of": "script", "said": "Ready"},
+        {"of": "script", "address": "file:///site/index.html"},
+    ]  # fmt: skip
+    found = ask("unloaded", [{"address": "https://host.example/site/"} | case for case in cases])
+    lost, failed, picture, later, file = found
+    begins = "This page cannot be started: "
+    assert lost == failed == [f"{begins}one of its scripts cannot be loaded.", "verdict bad"]
+    assert (picture, later) == (["Asking", ""], ["Ready", ""])
+    needs = "a browser loads no scripts from the files of a disk. A file server has to serve them."
+    assert file == [f"{begins}{needs}", "verdict bad"]
+
+
 def test_a_worker_without_its_list_of_models_says_so(ask: Ask) -> None:
     (found,) = ask("listless", [{}])
     assert found == [{"unready": "The list of models cannot be fetched; load the page again."}]

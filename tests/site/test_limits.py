@@ -129,12 +129,16 @@ def test_what_this_page_does_not_do_is_refused_by_its_name(
 ) -> None:
     page = {"text": "a", "format": "json"}
     fields = {"page": "a4", "margin": 20, "paper": "ruled", "best_of": 2, "style": "nobody"}
+    fields |= {"wander": 0.1, "first_line": 1, "state": "any"}
     told = refused(*({"page": page | {name: value}} for name, value in fields.items()))
     assert [param for _, param in told] == [*fields]
     one = {"best_of": 1, "stream": True, "style": "made-up"}
     more = [page | changed for changed in ({"format": "svg"}, {"text": " \n "}, one)]
     told = refused(*({"page": body} for body in more))
     assert [error and error[1] for error in told] == ["format", "text", None]
+    assert refused({"opening": {"text": "a", "state": "any"}}) == [
+        ["this page has no state; the service does", "state"]
+    ]
 
 
 def test_a_line_that_is_followed_is_as_long_as_in_the_service(

@@ -66,8 +66,12 @@ def test_a_model_that_does_not_compute_what_it_did_in_training_writes_nothing(
 
 def test_each_letter_is_told_of_as_it_is_written(ask: Ask, artifact: Callable[[str], Path]) -> None:
     manifest = json.loads((artifact("handwriting") / "manifest.json").read_text())
-    (told,) = ask("lettered", [{"manifest": manifest, "text": "keel"}])
-    assert [event["character"] for event in told] == [0, 1, 2, 3, 3]
+    case = {"manifest": manifest, "text": "keel"}
+    alone, parted, together = ask("lettered", [case | {"run": count} for count in (1, 3, 9)])
+    assert [event["character"] for event in alone] == [0, 1, 2, 3, 3]
+    # Of several that come at once each has its own points, as in the service.
+    assert [(e["character"], len(e["points"])) for e in parted] == [(0, 1), (1, 1), (2, 1), (3, 2)]
+    assert together == parted
 
 
 def test_marks_come_last_when_the_pen_has_been_lifted_and_end_at_the_edge(

@@ -49,6 +49,7 @@ def test_a_request_is_answered_by_its_method_and_its_path(ask: Ask) -> None:
     usage = {"prompt_tokens": 2, "completion_tokens": 0}
     about = {"model": "a pen", "seed": 3, "system_fingerprint": "any"}
     made_up = {"model": "a pen", "text": "ho", "seed": 3, "style": "made-up", "format": "json"}
+    stop = "this page has no stop; the service does"
     unknown = _refused(404, "model is me; this page has: a pen, lost", "model")
     answers: list[tuple[str, dict[str, Any] | None, Any]] = [
         ("GET /v1/models/a%20pen", None, {"status": 200, "body": {"id": "a pen"}}),
@@ -60,6 +61,7 @@ def test_a_request_is_answered_by_its_method_and_its_path(ask: Ask) -> None:
             {"status": 200, "body": about | {"choices": [choice], "usage": usage}},
         ),
         ("POST /v1/handwriting", made_up | {"stream": True}, {"status": 200, "events": 3}),
+        ("POST /v1/completions", write | {"stop": "!"}, _refused(400, stop, "stop")),
         ("POST /v1/completions", {"model": "lost"}, _refused(500, "no memory")),
         ("POST /v1/completions", {"model": "lost", "stop": True}, "AbortError"),
         ("GET /v1/completions", None, _refused(404, "this page has no GET /v1/completions")),

@@ -46,8 +46,10 @@ def test_without_a_network_it_is_said_in_words_of_the_page(ask: Ask, lost: str) 
     assert found == {"error": "model.gz cannot be fetched: there is no connection."}
 
 
-def test_how_much_has_come_of_how_much_is_told(ask: Ask) -> None:
-    (found,) = ask("counted", [{"text": _TEXT}])
+@pytest.mark.parametrize("unpacked", [False, True])
+def test_how_much_has_come_of_how_much_is_told(ask: Ask, unpacked: bool) -> None:
+    """No more than there is to come: some hosts send what is packed as what it is packed from."""
+    (found,) = ask("counted", [{"text": _TEXT, "unpacked": unpacked}])
     first, *rest = found["told"]
     assert first == {"total": found["bytes"]}
     assert sum(part["loaded"] for part in rest) == found["bytes"]

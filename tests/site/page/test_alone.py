@@ -21,6 +21,9 @@ _REACH_OUT = """async (url) => {
 }"""
 
 
+_SAYS = "words => document.querySelector('#verdict.bad')?.textContent.includes(words)"
+
+
 class _Proxy:
     """Stands for the rest of the world: counts who connects, and answers nobody."""
 
@@ -155,6 +158,25 @@ def test_an_altered_file_is_refused(opened: OpenSite, shelf: Shelf, browser: Any
     assert "model.onnx.gz was cut short or altered" in visit.text("#write-error")
     assert visit.ink("#write-sheet") == []
     context.close()
+
+
+@pytest.mark.parametrize("lost", ["device/start.js", "static/page.js", "static/tabs.js"])
+def test_without_one_of_its_scripts_the_page_says_that_it_cannot_be_started(
+    shelf: Shelf, browser: Any, lost: str
+) -> None:
+    context = browser.new_context(service_workers="block")
+    page = context.new_page()
+    page.route(f"**/{lost}", lambda route: route.fulfill(body="", content_type="text/plain"))
+    page.goto(f"{shelf.origin}/{SITE}/#write")
+    page.wait_for_function(_SAYS, arg="one of its scripts cannot be loaded")
+    context.close()
+
+
+def test_opened_as_a_file_the_page_says_what_it_wants(shelf: Shelf, browser: Any) -> None:
+    page = browser.new_page()
+    page.goto((BUILD / SITE / "index.html").as_uri())
+    page.wait_for_function(_SAYS, arg="A file server has to serve them")
+    page.close()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,17 @@
+// Says that the page's modules cannot be loaded, where they cannot: no module itself, it is there before them.
+{
+  const verdict = document.getElementById("verdict");
+  const asking = verdict.textContent;
+  const why =
+    location.protocol === "file:"
+      ? "a browser loads no scripts from the files of a disk. A file server has to serve them."
+      : "one of its scripts cannot be loaded.";
+
+  // What has begun knows better itself, and a picture that is not there is no reason.
+  const hear = ({ target }) => {
+    if (verdict.textContent !== asking || !(target === window || target.localName === "script")) return;
+    verdict.className = "verdict bad";
+    verdict.textContent = `This page cannot be started: ${why}`;
+  };
+  addEventListener("error", hear, true);
+}
