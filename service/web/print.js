@@ -6,7 +6,7 @@ export function printByLines(sheet, lineHeight) {
   let lines = null;
   addEventListener("beforeprint", () => {
     lines?.remove(); // of a print that nobody heard the end of
-    if (!sheet.checkVisibility()) return;
+    if (!sheet.getClientRects().length) return; // it is not shown
     lines = make("div", { className: "lines" });
     lines.append(...parted(sheet, lineHeight()));
     sheet.after(lines);

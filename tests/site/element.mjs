@@ -224,8 +224,8 @@ export class Element extends Target {
     return (this.scrolled += 1);
   }
 
-  checkVisibility() {
-    return !this.closest("[hidden]");
+  getClientRects() {
+    return this.closest("[hidden]") ? [] : [this.getBoundingClientRect()];
   }
 
   getBoundingClientRect() {
