@@ -7,6 +7,7 @@ rolling updates.
 """
 
 import json
+import math
 import os
 import secrets
 from collections.abc import Iterator, Sequence
@@ -38,9 +39,9 @@ class Client:
     """Asks replicas of one service, each in its turn when the one before fails, until nothing has
     come for `patience_s`. A connection on which nothing comes for `timeout_s`, and as long as a
     prompt may take to be read, has failed. Raises `Refused`, or `httpx.TransportError` where nobody
-    answers; at once `ValueError`, or `httpx.InvalidURL`, for addresses, a key or variables of the
-    environment with which nothing can be asked. A stream with `logprobs` is a `ValueError` when its
-    first event is wanted."""
+    answers; at once `ValueError`, or `httpx.InvalidURL`, for addresses, times, a key or variables
+    of the environment with which nothing can be asked. A stream with `logprobs` is a `ValueError`
+    when its first event is wanted."""
 
     def __init__(
         self, urls: Sequence[str], api_key: str | None = None, *,
@@ -48,6 +49,10 @@ class Client:
     ) -> None:  # fmt: skip
         if isinstance(urls, str) or not urls:
             raise ValueError("urls are those of the replicas, a list of one or more")
+        if not patience_s >= 0:
+            raise ValueError(f"patience_s is {patience_s}; it must be 0 or more")
+        if not 0 < timeout_s < math.inf:
+            raise ValueError(f"timeout_s is {timeout_s}; it must be above 0, and finite")
         urls = [_address(url) for url in urls]
         self._replicas = Replicas(urls, patience_s)
         self._timeout_s = timeout_s
@@ -111,6 +116,7 @@ class Client:
         asked = self._http.stream("POST", url, json=body, headers=_AS_IT_IS, timeout=timeout)
         with asked as response:
             check(response)
+            response.encoding = "utf-8-sig"  # as events are, whatever a proxy says or puts before
             for sent in EventSource(response).iter_sse():
                 if sent.data == "[DONE]":
                     return

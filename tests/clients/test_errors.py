@@ -1,5 +1,6 @@
 """What a refusal says, whether it is final, and who is asked next."""
 
+import json
 from typing import Any
 
 import httpx
@@ -94,6 +95,20 @@ def test_what_is_damaged_on_the_way_is_asked_of_another_replica() -> None:
     assert "".join(choice["text"] for choice in choices) == text_of(7)
     assert [head.split("/")[1] for head in service.headers] == ["v1", "other"]
     assert all("\r\nAccept-Encoding: identity\r\n" in head for head in service.headers)
+
+
+@pytest.mark.parametrize("charset", ["iso-8859-1", "hex", "no-such"])
+def test_a_stream_is_utf_8_whatever_a_proxy_says_of_it(charset: str) -> None:
+    """And whatever mark of order it puts before it."""
+    texts = ["na\u00efve ", "\N{OWL}"]
+    head = f"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset={charset}\r\n"
+    events = [{"choices": [{"index": 0, "text": text, "finish_reason": "stop"}]} for text in texts]
+    told = [*(json.dumps(event, ensure_ascii=False) for event in events), "[DONE]"]
+    body = "\ufeff" + "".join(f"data: {data}\n\n" for data in told)
+    with scripted() as service, Client([service.url], patience_s=0) as client:
+        service.script = [f"{head}connection: close\r\n\r\n{body}".encode()]
+        choices = [choice for event in client.complete(seed=7) for choice in event["choices"]]
+    assert [choice["text"] for choice in choices] == texts
 
 
 def test_a_question_is_put_to_another_replica_when_the_first_fails() -> None:

@@ -132,3 +132,19 @@ def test_a_whole_answer_is_waited_for_as_long_as_a_stream() -> None:
         ):
             client.models()
     assert time.monotonic() - began_s < 3  # httpx's own patience is of 5 s
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"patience_s": -1}, "patience_s is -1; it must be 0 or more"),
+        ({"patience_s": float("nan")}, "patience_s is nan; it must be 0 or more"),
+        ({"timeout_s": 0}, "timeout_s is 0; it must be above 0, and finite"),
+        ({"timeout_s": float("nan")}, "timeout_s is nan; it must be above 0, and finite"),
+        ({"timeout_s": float("inf")}, "timeout_s is inf; it must be above 0, and finite"),
+    ],
+)
+def test_a_time_that_none_can_be_is_refused_at_once(asked: dict[str, float], told: str) -> None:
+    """With a patience of nan a service that fails was asked for ever, without a pause."""
+    with pytest.raises(ValueError, match=f"^{told}$"):
+        Client(["http://127.0.0.1:1"], **asked)

@@ -212,7 +212,9 @@ def test_a_probe_asks_for_enough_to_take_the_time_of_each_byte_and_of_each_point
     assert [(len(row.first_s), len(row.each_s)) for row in rows] == [(600, 600)] * 2
 
 
-def test_all_is_well_where_no_model_fails(capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_is_well_where_no_model_fails(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Serves:
         def models(self) -> list[dict[str, Any]]:
             return [{"id": name, "kind": "language"} for name in ("fine", "fails")]
@@ -227,6 +229,9 @@ def test_all_is_well_where_no_model_fails(capsys: pytest.CaptureFixture[str]) ->
 
     assert not Watch(Serves()).run(1, every_s=0)  # type: ignore[arg-type]
     assert capsys.readouterr().err == "fails: not now\n"
+    monkeypatch.setattr("sys.stderr", None)  # as Python has it where that is closed
+    assert not Watch(Serves()).run(1, every_s=0)  # type: ignore[arg-type]
+    assert "not now" not in capsys.readouterr().out
 
 
 def test_what_was_not_well_before_the_last_probe_is_told_no_more(
