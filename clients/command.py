@@ -107,14 +107,18 @@ def complete(
     require_sayable(asked | {"model": model})
     with asking(url, api_key, patience) as client:
         asked["model"] = model or _default(client, "language")
-        for event in client.complete(**asked, return_state=state_out is not None):
-            choice = event["choices"][0]
-            # As bytes: of a text, what a terminal might obey would be left out of a file.
-            typer.echo(json.dumps(event) if as_json else choice["text"].encode(), nl=as_json)
-            if state_out is not None and "state" in choice:
-                save(state_out, choice["state"].encode())
-    if _is_terminal(sys.stdout) and not as_json:
-        typer.echo()
+        begun = False
+        try:
+            for event in client.complete(**asked, return_state=state_out is not None):
+                choice = event["choices"][0]
+                # As bytes: of a text, what a terminal might obey would be left out of a file.
+                typer.echo(json.dumps(event) if as_json else choice["text"].encode(), nl=as_json)
+                begun = True
+                if state_out is not None and "state" in choice:
+                    save(state_out, choice["state"].encode())
+        finally:
+            if begun and _is_terminal(sys.stdout) and not as_json:
+                typer.echo()  # what is told of an error has a line of its own
 
 
 @main.command()
