@@ -101,7 +101,7 @@ class Watch:
         for row in self._rows.values():
             row.probe(self._client)
         try:
-            told = self._client.ask("GET", "/metrics").text
+            told = self._client.ask("GET", "/metrics").content.decode()
             families = list(text_string_to_metric_families(told))
         except (Refused, httpx.TransportError, ValueError):
             return  # the probes have said so

@@ -242,6 +242,46 @@ def test_what_takes_a_files_place_is_at_no_moment_for_other_readers(
     assert modes == [0o600, 0o600, 0o600, 0o640]
 
 
+def test_two_processes_of_one_number_keep_each_what_was_asked_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of two containers have that share a folder."""
+    write = Path.write_bytes
+
+    def written(path: Path, content: bytes) -> int:
+        size = write(path, content)
+        monkeypatch.setattr(Path, "write_bytes", write)
+        save(tmp_path / "b", b"of the other")
+        return size
+
+    monkeypatch.setattr(Path, "write_bytes", written)
+    save(tmp_path / "a", b"of the one")
+    kept = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert kept == {"a": b"of the one", "b": b"of the other"}
+
+
+def test_a_link_that_somebody_laid_is_not_written_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Into a folder where everybody may, as /tmp, under the name that the new file would have."""
+    (tmp_path / "mine").write_bytes(b"mine")
+    laid, touch = list[Path](), Path.touch
+
+    def touched(path: Path, *how: Any, **more: Any) -> None:
+        path.symlink_to(tmp_path / "mine")
+        laid.append(path)
+        touch(path, *how, **more)
+
+    (tmp_path / f".evenkeel-{os.getpid()}").symlink_to(tmp_path / "mine")
+    save(tmp_path / "page.svg", b"new")
+    monkeypatch.setattr(Path, "touch", touched)
+    with pytest.raises(OSError, match="exists"):
+        save(tmp_path / "page.svg", b"newer")
+    assert laid
+    assert (tmp_path / "mine").read_bytes() == b"mine"
+    assert (tmp_path / "page.svg").read_bytes() == b"new"
+
+
 @pytest.mark.parametrize("number", [EPERM, ENOTSUP, ENOSYS])  # each is what some mounts say
 def test_what_was_asked_for_is_kept_where_files_cannot_have_permissions_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
