@@ -33,6 +33,8 @@ _NO_PROXY = dict.fromkeys(("all://127.0.0.1", "all://localhost", "all://[::1]"))
 # Environment variables that name files of TLS, and those that name proxies.
 _OF_TLS = ("SSL_CERT_FILE", "SSL_CERT_DIR", "SSLKEYLOGFILE")
 _OF_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+# Said in the place of what may have a part of a password in it.
+_ABOUT_USERS = "behind a user is no address; in a password / ? # @ are %2F %3F %23 %40"
 
 
 class Client:
@@ -147,8 +149,10 @@ def _http(urls: Sequence[str], *, limits: httpx.Limits, **options: Any) -> httpx
         told = " and ".join(f"{n}={os.environ[n]}" for n in _OF_TLS if n in os.environ)
         raise ValueError(f"TLS cannot be had with {told}: {error}") from error
     except (httpx.InvalidURL, ValueError, ImportError) as error:  # a proxy may have a password
-        told = " and ".join(n for n in os.environ if n.upper() in _OF_PROXIES)
-        raise ValueError(f"no proxies can be had from {told}: {error}") from error
+        proxies = {n: value for n, value in os.environ.items() if n.upper() in _OF_PROXIES}
+        hidden = isinstance(error, httpx.InvalidURL) and any("@" in p for p in proxies.values())
+        reason = _ABOUT_USERS if hidden else error
+        raise ValueError(f"no proxies can be had from {' and '.join(proxies)}: {reason}") from error
 
 
 def _is_model(listed: Any) -> bool:
@@ -158,7 +162,15 @@ def _is_model(listed: Any) -> bool:
 def _address(url: str) -> str:
     """An address without a slash at its end, as a path follows. Raises `httpx.InvalidURL`, or
     `ValueError` for what no request can be made to: a resolver would cut a port to 16 bits."""
-    host, port = httpx.URL(url).raw_host.decode(), httpx.URL(url).port
+    try:
+        parsed = httpx.URL(url)
+    except httpx.InvalidURL:
+        if "@" not in url:
+            raise
+        raise httpx.InvalidURL(f"what is {_ABOUT_USERS}") from None
+    if parsed.host and b"@" in parsed.raw_path:  # of a password that begins like a port
+        raise httpx.InvalidURL(f"what is {_ABOUT_USERS}")
+    host, port = parsed.raw_host.decode(), parsed.port
     try:
         host.encode("idna")  # as a socket does when it is asked, of no more than 63 between dots
     except UnicodeError as error:

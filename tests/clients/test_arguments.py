@@ -131,6 +131,24 @@ def test_a_password_of_an_address_is_not_shown() -> None:
         assert shown in result.stderr
 
 
+@pytest.mark.parametrize("password", ["hush/1", "hush?1", "hush#1", "1/hush"])
+def test_of_a_password_that_makes_an_address_none_nothing_is_shown(
+    monkeypatch: pytest.MonkeyPatch, password: str
+) -> None:
+    """As of one in base64: what is before its first / is no port."""
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    url = f"http://me:{password}@127.0.0.1:1"
+    told = [evenkeel(url, "models"), evenkeel(f"http://127.0.0.1:1,{url}", "models")]
+    monkeypatch.setenv("HTTP_PROXY", url)
+    if not password[0].isdigit():  # else it is another proxy, with a path, which none has
+        told += [evenkeel("http://far.example", "models")]
+    for result in told:
+        assert (result.exit_code, "%2F" in result.stderr) == (2, True), result.stderr
+        assert "hush" not in result.stderr
+
+
 @pytest.mark.parametrize("password", ["secret", "sec@secret", "sec%40secret"])
 def test_a_password_is_not_shown_when_a_proxy_answers_by_itself(
     service: Scripted, password: str
