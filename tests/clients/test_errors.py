@@ -36,6 +36,19 @@ def test_a_redirection_says_where_to() -> None:
         check(response)
 
 
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_nothing_goes_where_an_answer_sends_to(status: int) -> None:
+    """A key, or what was written, is for whom it was meant for alone."""
+    with scripted() as service, scripted() as other, Client([service.url], "ek-1") as client:
+        to = f"HTTP/1.1 {status} No\r\nlocation: {other.url}/v1/completions\r\n"
+        service.script = [f"{to}connection: close\r\n\r\n".encode()] * 2
+        with pytest.raises(Refused, match=f"which sends to {other.url}/v1/completions$"):
+            list(client.complete(prompt="mine"))
+        with pytest.raises(Refused, match=f"which sends to {other.url}/v1/completions$"):
+            client.models()
+    assert (len(service.headers), other.headers) == (2, [])
+
+
 @pytest.mark.parametrize(
     ("after", "pause_s"),
     [("7", 7), ("Wed, 21 Oct 2026 07:28:00 GMT", 0), ("-1", 0), ("", 0), ("\xb2", 0)],
