@@ -129,11 +129,12 @@ class Client:
 
 @contextmanager
 def _intact() -> Iterator[None]:
-    """Turn a `DecodingError` into a `RemoteProtocolError`, after which another try is made: the
-    body was damaged on the way."""
+    """Turn what comes of a body that cannot be unpacked, or of an event that is no JSON, into a
+    `RemoteProtocolError`, after which another try is made: it was damaged on the way, as by a proxy
+    that ends it with a page of its own."""
     try:
         yield
-    except httpx.DecodingError as error:
+    except (httpx.DecodingError, json.JSONDecodeError) as error:
         raise httpx.RemoteProtocolError(f"damaged on the way: {error}") from error
 
 

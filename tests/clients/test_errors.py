@@ -124,6 +124,20 @@ def test_a_stream_is_utf_8_whatever_a_proxy_says_of_it(charset: str) -> None:
     assert [choice["text"] for choice in choices] == texts
 
 
+def test_a_page_that_a_proxy_puts_into_an_event_is_a_cut() -> None:
+    """Where what it had the stream from is gone, and the head has been sent."""
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+    event = json.dumps({"choices": [{"index": 0, "text": text_of(7)[:4]}]})
+    page = "<html>\n\n<h1>502 Bad Gateway</h1>\n\n</html>\n"
+    for cut in range(1, len(event), 9):
+        body = f"data: {event}\n\ndata: {event[:cut]}{page}"
+        with scripted() as service, Client([service.url, f"{service.url}/other"]) as client:
+            service.script = [head + body.encode()]
+            events = list(client.complete(seed=7))
+        texts = [choice["text"] for event in events for choice in event["choices"]]
+        assert ("".join(texts), len(service.headers)) == (text_of(7), 2)
+
+
 def test_a_question_is_put_to_another_replica_when_the_first_fails() -> None:
     with scripted() as service, Client([service.url, f"{service.url}/other"]) as client:
         service.script = [refusal(503), b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"]
