@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import NoReturn
+from unicodedata import category
 
 import httpx
 import typer
@@ -14,6 +15,14 @@ from httpx_sse import SSEError
 
 from clients.client import Client
 from clients.errors import Refused
+
+# What begins a line, moves a cursor, turns the direction of reading, or is half a character.
+_OBEYED = ("Cc", "Cf", "Cs", "Zl", "Zp")
+# What comes of looking in an answer for what it has not.
+_IN_AN_ANSWER = (
+    *(LookupError, TypeError, AttributeError, ValueError),
+    *(ArithmeticError, RecursionError),
+)
 
 
 @contextmanager
@@ -39,12 +48,16 @@ def asking(url: str, api_key: str | None, patience_s: float = 0) -> Iterator[Cli
         _fail(f"what {_shown(url)} answers is no JSON; is Evenkeel there?")
     except Refused as error:
         _fail(str(error))
+    except UnicodeEncodeError as error:
+        if error.encoding == "utf-8":  # as the answer itself is, or half a character
+            _fail_of_answer(url, error)
+        letter = error.object[error.start]
+        _fail(f"standard output is in {error.encoding}, which has no {letter!a}")
     except OSError as error:
         leave_output()
         _fail(str(error))
-    except (LookupError, TypeError, AttributeError, ValueError) as error:  # looked for in an answer
-        reason = f"{type(error).__name__}: {error}"
-        _fail(f"what {_shown(url)} answers is not Evenkeel's, or another version's ({reason})")
+    except _IN_AN_ANSWER as error:
+        _fail_of_answer(url, error)
 
 
 def require_output() -> None:
@@ -60,11 +73,27 @@ def leave_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def plain(text: str) -> str:
+    """What somebody else has told as a part of a line that no terminal obeys, with escapes such as
+    `\\x1b`."""
+    return "".join(repr(c)[1:-1] if category(c) in _OBEYED else c for c in text)
+
+
+def tell(message: str) -> None:
+    """Say something in a line on standard error."""
+    typer.echo(f"evenkeel: {plain(message)}", err=True)
+
+
 def _shown(url: str) -> str:
     """An address, or several, without the user and the password that may be in them."""
-    return re.sub(r"//[^/,]*@", "//", url)
+    return re.sub(r"(^|//|,)[^/,]*@", r"\1", url)
+
+
+def _fail_of_answer(url: str, error: Exception) -> NoReturn:
+    reason = f"{type(error).__name__}: {error}"
+    _fail(f"what {_shown(url)} answers is not Evenkeel's, or another version's ({reason})")
 
 
 def _fail(message: str, status: int = 1) -> NoReturn:
-    typer.echo(f"evenkeel: {message}", err=True)
+    tell(message)
     raise typer.Exit(status)

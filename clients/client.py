@@ -7,6 +7,7 @@ rolling updates.
 """
 
 import json
+import math
 import os
 import secrets
 from collections.abc import Iterator, Sequence
@@ -32,15 +33,17 @@ _NO_PROXY = dict.fromkeys(("all://127.0.0.1", "all://localhost", "all://[::1]"))
 # Environment variables that name files of TLS, and those that name proxies.
 _OF_TLS = ("SSL_CERT_FILE", "SSL_CERT_DIR", "SSLKEYLOGFILE")
 _OF_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+# Said in the place of what may have a part of a password in it.
+_ABOUT_USERS = "behind a user is no address; in a password / ? # @ are %2F %3F %23 %40"
 
 
 class Client:
     """Asks replicas of one service, each in its turn when the one before fails, until nothing has
     come for `patience_s`. A connection on which nothing comes for `timeout_s`, and as long as a
     prompt may take to be read, has failed. Raises `Refused`, or `httpx.TransportError` where nobody
-    answers; at once `ValueError`, or `httpx.InvalidURL`, for addresses, a key or variables of the
-    environment with which nothing can be asked. A stream with `logprobs` is a `ValueError` when its
-    first event is wanted."""
+    answers; at once `ValueError`, or `httpx.InvalidURL`, for addresses, times, a key or variables
+    of the environment with which nothing can be asked. A stream with `logprobs` is a `ValueError`
+    when its first event is wanted."""
 
     def __init__(
         self, urls: Sequence[str], api_key: str | None = None, *,
@@ -48,6 +51,10 @@ class Client:
     ) -> None:  # fmt: skip
         if isinstance(urls, str) or not urls:
             raise ValueError("urls are those of the replicas, a list of one or more")
+        if not patience_s >= 0:
+            raise ValueError(f"patience_s is {patience_s}; it must be 0 or more")
+        if not 0 < timeout_s < math.inf:
+            raise ValueError(f"timeout_s is {timeout_s}; it must be above 0, and finite")
         urls = [_address(url) for url in urls]
         self._replicas = Replicas(urls, patience_s)
         self._timeout_s = timeout_s
@@ -111,6 +118,7 @@ class Client:
         asked = self._http.stream("POST", url, json=body, headers=_AS_IT_IS, timeout=timeout)
         with asked as response:
             check(response)
+            response.encoding = "utf-8-sig"  # as events are, whatever a proxy says or puts before
             for sent in EventSource(response).iter_sse():
                 if sent.data == "[DONE]":
                     return
@@ -121,11 +129,12 @@ class Client:
 
 @contextmanager
 def _intact() -> Iterator[None]:
-    """Turn a `DecodingError` into a `RemoteProtocolError`, after which another try is made: the
-    body was damaged on the way."""
+    """Turn what comes of a body that cannot be unpacked, or of an event that is no JSON, into a
+    `RemoteProtocolError`, after which another try is made: it was damaged on the way, as by a proxy
+    that ends it with a page of its own."""
     try:
         yield
-    except httpx.DecodingError as error:
+    except (httpx.DecodingError, json.JSONDecodeError) as error:
         raise httpx.RemoteProtocolError(f"damaged on the way: {error}") from error
 
 
@@ -141,8 +150,10 @@ def _http(urls: Sequence[str], *, limits: httpx.Limits, **options: Any) -> httpx
         told = " and ".join(f"{n}={os.environ[n]}" for n in _OF_TLS if n in os.environ)
         raise ValueError(f"TLS cannot be had with {told}: {error}") from error
     except (httpx.InvalidURL, ValueError, ImportError) as error:  # a proxy may have a password
-        told = " and ".join(n for n in os.environ if n.upper() in _OF_PROXIES)
-        raise ValueError(f"no proxies can be had from {told}: {error}") from error
+        proxies = {n: value for n, value in os.environ.items() if n.upper() in _OF_PROXIES}
+        hidden = isinstance(error, httpx.InvalidURL) and any("@" in p for p in proxies.values())
+        reason = _ABOUT_USERS if hidden else error
+        raise ValueError(f"no proxies can be had from {' and '.join(proxies)}: {reason}") from error
 
 
 def _is_model(listed: Any) -> bool:
@@ -152,7 +163,15 @@ def _is_model(listed: Any) -> bool:
 def _address(url: str) -> str:
     """An address without a slash at its end, as a path follows. Raises `httpx.InvalidURL`, or
     `ValueError` for what no request can be made to: a resolver would cut a port to 16 bits."""
-    host, port = httpx.URL(url).raw_host.decode(), httpx.URL(url).port
+    try:
+        parsed = httpx.URL(url)
+    except httpx.InvalidURL:
+        if "@" not in url:
+            raise
+        raise httpx.InvalidURL(f"what is {_ABOUT_USERS}") from None
+    if parsed.host and b"@" in parsed.raw_path:  # of a password that begins like a port
+        raise httpx.InvalidURL(f"what is {_ABOUT_USERS}")
+    host, port = parsed.raw_host.decode(), parsed.port
     try:
         host.encode("idna")  # as a socket does when it is asked, of no more than 63 between dots
     except UnicodeError as error:

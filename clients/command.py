@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from clients.asking import asking, require_output
+from clients.asking import asking, plain, require_output, tell
 from clients.client import Client
 from clients.errors import Refused
 from clients.files import FORMATS, format_of, found, inks, kept, piped, require_place, save
@@ -107,14 +107,18 @@ def complete(
     require_sayable(asked | {"model": model})
     with asking(url, api_key, patience) as client:
         asked["model"] = model or _default(client, "language")
-        for event in client.complete(**asked, return_state=state_out is not None):
-            choice = event["choices"][0]
-            # As bytes: of a text, what a terminal might obey would be left out of a file.
-            typer.echo(json.dumps(event) if as_json else choice["text"].encode(), nl=as_json)
-            if state_out is not None and "state" in choice:
-                save(state_out, choice["state"].encode())
-    if _is_terminal(sys.stdout) and not as_json:
-        typer.echo()
+        begun = False
+        try:
+            for event in client.complete(**asked, return_state=state_out is not None):
+                choice = event["choices"][0]
+                # As bytes: of a text, what a terminal might obey would be left out of a file.
+                typer.echo(json.dumps(event) if as_json else choice["text"].encode(), nl=as_json)
+                begun = True
+                if state_out is not None and "state" in choice:
+                    save(state_out, choice["state"].encode())
+        finally:
+            if begun and _is_terminal(sys.stdout) and not as_json:
+                typer.echo()  # what is told of an error has a line of its own
 
 
 @main.command()
@@ -157,12 +161,13 @@ def write(
     with asking(url, api_key, patience) as client:
         asked["model"] = model or _default(client, "handwriting")
         ink = _written(client, asked)
+        kept_as = f"{out}, seed {ink.seed}"
         save(out, ink.content())
-    typer.echo(f"{out}, seed {ink.seed}", err=True)
+    typer.echo(kept_as, err=True)
     for line in ink.unfinished:
-        typer.echo(f"evenkeel: not finished: {line}", err=True)
+        tell(f"not finished: {line}")
     for line in ink.unreadable:
-        typer.echo(f"evenkeel: not legible enough: {line}", err=True)
+        tell(f"not legible enough: {line}")
 
 
 @main.command()
@@ -208,7 +213,8 @@ def models(
             return
         for model in listed:
             kind, parameters = model["kind"], f"{model['parameters']:,} parameters"
-            typer.echo(f"{model['id']:<20} {kind:<12} {parameters:>22}  {_proof(model)}")
+            told = f"{model['id']:<20} {kind:<12} {parameters:>22}  {_proof(model)}"
+            typer.echo(plain(told))
 
 
 @main.command()
@@ -226,10 +232,10 @@ def attest(
             try:
                 verdict = client.ask("POST", f"/v1/models/{quote(name, safe='')}/attest").json()
             except Refused as error:  # the others may be asked all the same
-                typer.echo(f"evenkeel: {error}", err=True)
+                tell(str(error))
                 ok = False
             else:
-                typer.echo(f"{name:<20} {_told(verdict)}")
+                typer.echo(plain(f"{name:<20} {_told(verdict)}"))
                 ok = ok and verdict["ok"]
     raise typer.Exit(0 if ok else 1)
 
@@ -278,7 +284,7 @@ def _default(client: Client, kind: str) -> str:
     taken = max(models, key=lambda model: (model["ready"], model["default"]))
     if len(models) > 1 and not taken["default"]:
         others = ", ".join(model["id"] for model in models if model is not taken)
-        typer.echo(f"evenkeel: asks {taken['id']}; -m names another: {others}", err=True)
+        tell(f"asks {taken['id']}; -m names another: {others}")
     return str(taken["id"])
 
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import secrets
 import shutil
 import sys
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
@@ -52,10 +53,11 @@ def save(file: Path, content: bytes) -> None:
     if file.exists() and not (file.is_file() and os.access(place.parent, os.W_OK)):
         file.write_bytes(content)
         return
-    temporary = place.with_name(f".evenkeel-{os.getpid()}")
+    # Nobody else can have that name: of processes, those of two containers may have one number.
+    temporary = place.with_name(f".evenkeel-{secrets.token_hex(8)}")
     try:
-        if file.exists():  # until it is whole, nobody reads it who might not read the old one
-            temporary.touch(0o600)
+        # Until it is whole, nobody reads it who might not read the old one.
+        temporary.touch(0o600 if file.exists() else 0o666, exist_ok=False)
         temporary.write_bytes(content)
         if file.exists():
             with suppress(OSError):  # of a file system that has no permissions, in whatever words

@@ -42,8 +42,10 @@ class Replicas:
             return max(0, min(self._free_at_s.values()) - now_s)
 
         def over(failed: RetryCallState) -> bool:
-            """After a last try at the end; a pause that would outlast that is not begun."""
-            if failed.attempt_number < len(self._free_at_s):
+            """After a last try at the end; a pause that would outlast that is not begun. Who need
+            not be waited for is asked all the same."""
+            all_asked = failed.attempt_number >= len(self._free_at_s)
+            if failed.upcoming_sleep == 0 and not all_asked:
                 return False
             passed_s = failed.seconds_since_start or 0
             after_s = passed_s + failed.upcoming_sleep - _MOMENT_S

@@ -1,6 +1,5 @@
 """The latency that a client sees, live: each model is asked for a little, again and again."""
 
-import sys
 import time
 from collections import deque
 from dataclasses import dataclass, field
@@ -9,11 +8,14 @@ from statistics import quantiles
 from typing import Any
 
 import httpx
+import typer
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
+from clients.asking import plain
 from clients.client import Client
 from clients.errors import Refused
 
@@ -92,14 +94,14 @@ class Watch:
                 pass
         for row in self._rows.values():
             if row.failure:
-                print(f"{row.name}: {row.failure}", file=sys.stderr)
+                typer.echo(plain(f"{row.name}: {row.failure}"), err=True)
         return not any(row.failure for row in self._rows.values())
 
     def _look(self) -> None:
         for row in self._rows.values():
             row.probe(self._client)
         try:
-            told = self._client.ask("GET", "/metrics").text
+            told = self._client.ask("GET", "/metrics").content.decode()
             families = list(text_string_to_metric_families(told))
         except (Refused, httpx.TransportError, ValueError):
             return  # the probes have said so
@@ -114,7 +116,8 @@ class Watch:
         for column in _NUMBERS:
             table.add_column(column, justify="right")
         for row in self._rows.values():
-            table.add_row(*row.cells())
+            name, *numbers = row.cells()
+            table.add_row(Text(plain(name)), *numbers)  # else brackets in it would be styles
         return table
 
 

@@ -47,13 +47,15 @@ async function answered(path, options) {
     return answered(path, options);
   }
   const body = await response.json().catch(() => null);
-  throw refusal({ message: `The service answers ${response.status}.`, ...body?.error });
+  throw refusal(body?.error, `The service answers ${response.status}.`);
 }
 
-/** An error in the service's words; of a model that is not served, or not any more, the page hears. */
-function refusal({ message, param, code }) {
+/** An error in the service's words, or in `ours`, as a proxy may have none; of a model that is not
+ *  served, or not any more, the page hears. */
+function refusal(error, ours) {
+  const { message, param, code } = Object(error);
   if (param === "model" || code === "not_ready") document.dispatchEvent(new Event("unserved"));
-  return Object.assign(new Error(message), { param });
+  return Object.assign(new Error(message && typeof message === "string" ? message : ours), { param });
 }
 
 /** An error of what is not there, perhaps, for whoever asks next. */
@@ -76,21 +78,32 @@ async function post(path, body, signal) {
 export const complete = (body, signal) => post("/v1/completions", body, signal);
 export const handwrite = (body, signal) => post("/v1/handwriting", body, signal);
 
+const notOurs = () => new Error("What came is no answer of Evenkeel.");
+
 /** What an answer says, or an event; somebody else's, as of who wants a log-in first, may be no JSON. */
 function parsed(text) {
+  let said;
   try {
-    return JSON.parse(text);
+    said = JSON.parse(text);
   } catch {
-    throw new Error("What came is no answer of Evenkeel.");
+    throw notOurs();
   }
+  if (Object(said) !== said) throw notOurs();
+  return said;
 }
 
 const contentOf = async (response) => parsed(await (await response).text());
 
 export const readInk = (body) => contentOf(post("/v1/read", body));
 
-export const listModels = async () => (await contentOf(ask("/v1/models"))).data;
-export const listStyles = async () => (await contentOf(ask("/v1/styles"))).data;
+async function listOf(path) {
+  const { data } = await contentOf(ask(path));
+  if (!Array.isArray(data)) throw notOurs();
+  return data;
+}
+
+export const listModels = () => listOf("/v1/models");
+export const listStyles = () => listOf("/v1/styles");
 
 const path = (name) => `/v1/models/${encodeURIComponent(name)}`;
 export const getModel = (name) => contentOf(ask(path(name)));
@@ -122,7 +135,7 @@ export async function* events(response) {
       if (data === "[DONE]") return;
       if (!data) continue; // a comment: there is nothing to tell yet
       const event = parsed(data);
-      if (event.error) throw refusal(event.error);
+      if (event.error) throw refusal(event.error, "The answer ended in an error.");
       yield event;
     }
   }

@@ -120,11 +120,33 @@ def test_all_models_that_are_named_are_attested(service: Scripted) -> None:
 
 def test_a_password_of_an_address_is_not_shown() -> None:
     url = "http://me:secret@127.0.0.1:1,http://me:secret@127.0.0.1:2"
-    for told in (url, "ftp://me:secret@host"):
+    for told, shown in (
+        (url, "127.0.0.1:2"),
+        ("ftp://me:secret@host", "ftp://host"),
+        ("me:secret@host:80, me:secret@other", "evenkeel: host:80,other"),
+    ):
         result = evenkeel(told, "models")
         assert result.exit_code
         assert "secret" not in result.stderr
-        assert "127.0.0.1:2" in result.stderr or "ftp://host" in result.stderr
+        assert shown in result.stderr
+
+
+@pytest.mark.parametrize("password", ["hush/1", "hush?1", "hush#1", "1/hush"])
+def test_of_a_password_that_makes_an_address_none_nothing_is_shown(
+    monkeypatch: pytest.MonkeyPatch, password: str
+) -> None:
+    """As of one in base64: what is before its first / is no port."""
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    url = f"http://me:{password}@127.0.0.1:1"
+    told = [evenkeel(url, "models"), evenkeel(f"http://127.0.0.1:1,{url}", "models")]
+    monkeypatch.setenv("HTTP_PROXY", url)
+    if not password[0].isdigit():  # else it is another proxy, with a path, which none has
+        told += [evenkeel("http://far.example", "models")]
+    for result in told:
+        assert (result.exit_code, "%2F" in result.stderr) == (2, True), result.stderr
+        assert "hush" not in result.stderr
 
 
 @pytest.mark.parametrize("password", ["secret", "sec@secret", "sec%40secret"])
@@ -236,6 +258,46 @@ def test_what_takes_a_files_place_is_at_no_moment_for_other_readers(
         (tmp_path / f"{mode}").chmod(mode)
         save(tmp_path / f"{mode}", b"new")
     assert modes == [0o600, 0o600, 0o600, 0o640]
+
+
+def test_two_processes_of_one_number_keep_each_what_was_asked_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of two containers have that share a folder."""
+    write = Path.write_bytes
+
+    def written(path: Path, content: bytes) -> int:
+        size = write(path, content)
+        monkeypatch.setattr(Path, "write_bytes", write)
+        save(tmp_path / "b", b"of the other")
+        return size
+
+    monkeypatch.setattr(Path, "write_bytes", written)
+    save(tmp_path / "a", b"of the one")
+    kept = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert kept == {"a": b"of the one", "b": b"of the other"}
+
+
+def test_a_link_that_somebody_laid_is_not_written_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Into a folder where everybody may, as /tmp, under the name that the new file would have."""
+    (tmp_path / "mine").write_bytes(b"mine")
+    laid, touch = list[Path](), Path.touch
+
+    def touched(path: Path, *how: Any, **more: Any) -> None:
+        path.symlink_to(tmp_path / "mine")
+        laid.append(path)
+        touch(path, *how, **more)
+
+    (tmp_path / f".evenkeel-{os.getpid()}").symlink_to(tmp_path / "mine")
+    save(tmp_path / "page.svg", b"new")
+    monkeypatch.setattr(Path, "touch", touched)
+    with pytest.raises(OSError, match="exists"):
+        save(tmp_path / "page.svg", b"newer")
+    assert laid
+    assert (tmp_path / "mine").read_bytes() == b"mine"
+    assert (tmp_path / "page.svg").read_bytes() == b"new"
 
 
 @pytest.mark.parametrize("number", [EPERM, ENOTSUP, ENOSYS])  # each is what some mounts say

@@ -219,6 +219,19 @@ def test_a_text_on_a_terminal_ends_with_a_line_end_and_what_is_piped_as_it_does(
     assert told == ["b", event, "b\n", event]
 
 
+def test_a_text_that_breaks_off_on_a_terminal_has_its_error_on_a_line_of_its_own(
+    service: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clients.command._is_terminal", lambda _: True)
+    begun = {"choices": [{"index": 0, "text": "ROM"}]}
+    wrong = {"error": {"message": "told", "type": "invalid_request_error"}}
+    told = []
+    for events in ([begun, wrong], [wrong]):
+        service.script = [streamed(events)]
+        told.append(evenkeel(service.url, "complete", "a", "-m", "m").output)
+    assert told == ["ROM\nevenkeel: told\n", "evenkeel: told\n"]
+
+
 def test_where_standard_input_is_closed_a_text_begins_from_nothing(
     service: Scripted, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

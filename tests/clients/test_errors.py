@@ -1,5 +1,6 @@
 """What a refusal says, whether it is final, and who is asked next."""
 
+import json
 from typing import Any
 
 import httpx
@@ -33,6 +34,19 @@ def test_a_redirection_says_where_to() -> None:
     )
     with pytest.raises(Refused, match=told):
         check(response)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_nothing_goes_where_an_answer_sends_to(status: int) -> None:
+    """A key, or what was written, is for whom it was meant for alone."""
+    with scripted() as service, scripted() as other, Client([service.url], "ek-1") as client:
+        to = f"HTTP/1.1 {status} No\r\nlocation: {other.url}/v1/completions\r\n"
+        service.script = [f"{to}connection: close\r\n\r\n".encode()] * 2
+        with pytest.raises(Refused, match=f"which sends to {other.url}/v1/completions$"):
+            list(client.complete(prompt="mine"))
+        with pytest.raises(Refused, match=f"which sends to {other.url}/v1/completions$"):
+            client.models()
+    assert (len(service.headers), other.headers) == (2, [])
 
 
 @pytest.mark.parametrize(
@@ -94,6 +108,34 @@ def test_what_is_damaged_on_the_way_is_asked_of_another_replica() -> None:
     assert "".join(choice["text"] for choice in choices) == text_of(7)
     assert [head.split("/")[1] for head in service.headers] == ["v1", "other"]
     assert all("\r\nAccept-Encoding: identity\r\n" in head for head in service.headers)
+
+
+@pytest.mark.parametrize("charset", ["iso-8859-1", "hex", "no-such"])
+def test_a_stream_is_utf_8_whatever_a_proxy_says_of_it(charset: str) -> None:
+    """And whatever mark of order it puts before it."""
+    texts = ["na\u00efve ", "\N{OWL}"]
+    head = f"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset={charset}\r\n"
+    events = [{"choices": [{"index": 0, "text": text, "finish_reason": "stop"}]} for text in texts]
+    told = [*(json.dumps(event, ensure_ascii=False) for event in events), "[DONE]"]
+    body = "\ufeff" + "".join(f"data: {data}\n\n" for data in told)
+    with scripted() as service, Client([service.url], patience_s=0) as client:
+        service.script = [f"{head}connection: close\r\n\r\n{body}".encode()]
+        choices = [choice for event in client.complete(seed=7) for choice in event["choices"]]
+    assert [choice["text"] for choice in choices] == texts
+
+
+def test_a_page_that_a_proxy_puts_into_an_event_is_a_cut() -> None:
+    """Where what it had the stream from is gone, and the head has been sent."""
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+    event = json.dumps({"choices": [{"index": 0, "text": text_of(7)[:4]}]})
+    page = "<html>\n\n<h1>502 Bad Gateway</h1>\n\n</html>\n"
+    for cut in range(1, len(event), 9):
+        body = f"data: {event}\n\ndata: {event[:cut]}{page}"
+        with scripted() as service, Client([service.url, f"{service.url}/other"]) as client:
+            service.script = [head + body.encode()]
+            events = list(client.complete(seed=7))
+        texts = [choice["text"] for event in events for choice in event["choices"]]
+        assert ("".join(texts), len(service.headers)) == (text_of(7), 2)
 
 
 def test_a_question_is_put_to_another_replica_when_the_first_fails() -> None:

@@ -1,5 +1,6 @@
 """The command `evenkeel` at an address where something else answers, or more than one model."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,13 @@ from typing import Any
 import pytest
 
 from tests.clients.commands import evenkeel
-from tests.clients.scripted import Scripted, answered, streamed
+from tests.clients.scripted import Scripted, answered, refusal, streamed
+
+_ESCAPES = "\x1b[2J\x9b1m\r\n\u202e"
+_INK = {"lines": [_ESCAPES], "seed": 1}
+_END = {"line": 0, "points": [], "finish_reason": "length"}
+_UNREADABLE = _END | {"finish_reason": "unreadable"}
+_ERROR = {"error": {"message": _ESCAPES, "type": "invalid_request_error"}}
 
 
 def test_what_is_not_the_service_is_told(service: Scripted) -> None:
@@ -62,6 +69,8 @@ _OTHERS = {
     "write": (
         *([{"error": "bad"}], [[1]], [{"line": 0, "points": [[0, 0, 1]]}], [{"usage": {}}]),
         [{"lines": ["a"]}, {"line": 0, "points": [[0, 0]]}],
+        [{"lines": ["a"]}, _END, {"drawing": "no seed"}],
+        [{"lines": ["a"], "seed": float("inf")}, _END, {"drawing": "of a seed that is none"}],
     ),
 }
 
@@ -76,6 +85,73 @@ def test_answers_of_other_shapes_are_told(service: Scripted, tmp_path: Path, ver
         result = evenkeel(service.url, verb, *options.get(verb, ()))
         assert result.exit_code == 1, said
         assert re.match("evenkeel: what .* is not Evenkeel", result.stderr), said
+
+
+@pytest.mark.parametrize("words", [("models",), ("attest", "m"), ("complete", "a", "-m", "m")])
+def test_an_answer_that_is_nested_too_deep_to_be_read_is_told(
+    service: Scripted, words: tuple[str, ...]
+) -> None:
+    deep = "[" * 100_000
+    whole = b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n" + deep.encode()
+    service.script = [streamed([deep]) if words[0] == "complete" else whole]
+    result = evenkeel(service.url, *words)
+    assert result.exit_code == 1
+    assert re.match("evenkeel: what .* is not Evenkeel", result.stderr)
+
+
+def _listed(*names: str, **more: Any) -> bytes:
+    model = {"kind": "language", "ready": True, "default": False, "parameters": 1} | more
+    return answered({"data": [model | {"id": name} for name in names]})
+
+
+@pytest.mark.parametrize(
+    ("words", "answers"),
+    [
+        (("models",), [b"HTTP/1.1 502 \x1b[2J\x07\r\nconnection: close\r\n\r\n"]),
+        (("models",), [answered({}).replace(b"200 OK", b"503 \x1b[2J")]),
+        (("models",), [_listed(_ESCAPES, attestation=None)]),
+        (("models",), [_listed("m", attestation=None, unproved=_ESCAPES)]),
+        (("attest", "m"), [answered({"ok": False, "detail": _ESCAPES})]),
+        (("attest", "m"), [refusal(400).replace(b"told 400", rb"\u001b2J")]),
+        (("complete", "a", "-m", "m"), [streamed([_ERROR])]),
+        (("complete", "a"), [_listed(_ESCAPES, "m")]),
+        (("write", "a", "-m", "m"), [streamed([_INK, _END, {"drawing": ""}, "[DONE]"])]),
+        (("write", "a", "-m", "m"), [streamed([_INK, _UNREADABLE, {"drawing": ""}, "[DONE]"])]),
+        (("watch", "--count", "1"), [_listed(_ESCAPES)]),
+    ],
+)  # fmt: skip
+def test_no_terminal_obeys_what_an_answer_has_told_of(
+    service: Scripted, tmp_path: Path, words: tuple[str, ...], answers: list[bytes]
+) -> None:
+    service.script = [*answers, refusal(400, kind="invalid_request_error")]
+    out = ("-o", str(tmp_path / "a.svg")) if words[0] == "write" else ()
+    result = evenkeel(service.url, *words, *out, on_terminal=True)
+    assert isinstance(result.exception, SystemExit | None)
+    told = result.stderr + result.stdout
+    assert r"\x1b" in told
+    assert [letter for letter in told if not letter.isprintable() and letter != "\n"] == []
+    if result.exit_code == 1 and words[0] != "watch":
+        assert len(told.splitlines()) == len(answers) + told.count("asks")
+
+
+def test_a_name_in_the_table_of_a_watch_stands_there_as_it_is(service: Scripted) -> None:
+    names = ("[/b]", "[bold]a", ":smile:")
+    service.script = [_listed(*names), *[refusal(400, kind="invalid_request_error")] * 4]
+    result = evenkeel(service.url, "watch", "--count", "1")
+    assert [line.split()[0] for line in result.stdout.splitlines()[1:]] == list(names)
+
+
+@pytest.mark.parametrize("words", [("read",), ("models",), ("watch", "--count", "1")])
+def test_what_an_output_has_no_letters_for_is_no_fault_of_the_service(
+    service: Scripted, words: tuple[str, ...]
+) -> None:
+    models = _listed(
+        "\N{OWL}", kind="reader" if words[0] == "read" else "language", attestation=None
+    )
+    service.script = [models, answered({"text": "\N{OWL}"}), answered({})]
+    result = evenkeel(service.url, *words, given=json.dumps([[[0, 0], [1, 1]]]), encoding="latin-1")
+    told = "evenkeel: standard output is in latin-1, which has no '\\U0001f989'\n"
+    assert (result.exit_code, result.stderr_bytes.decode("latin-1")) == (1, told)
 
 
 @pytest.mark.parametrize(

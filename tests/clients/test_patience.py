@@ -103,6 +103,30 @@ def test_a_pause_that_was_asked_for_is_not_cut_short(clock: _Clock) -> None:
     assert asked == [0, 8]
 
 
+def test_a_replica_that_an_earlier_request_was_told_to_leave_alone_is_not_waited_for_longer(
+    clock: _Clock,
+) -> None:
+    """Nor is it asked; one that may be asked within the patience is waited for."""
+    began_s = clock.now_s
+
+    def told(replicas: Replicas, *pauses_s: float) -> list[tuple[float, str]]:
+        asked = list[tuple[float, str]]()
+        for attempt, url in replicas.attempts():
+            with attempt:
+                asked.append((clock.now_s - began_s, url))
+                if len(asked) <= len(pauses_s):
+                    raise Refused("busy", temporary=True, pause_s=pauses_s[len(asked) - 1])
+        return asked
+
+    replicas = Replicas(["one", "two"], _PATIENCE_S)
+    assert told(replicas, 40) == [(0, "one"), (0, "two")]
+    with pytest.raises(Refused):
+        told(replicas, 20)
+    assert clock.now_s == began_s
+    clock.sleep(35)
+    assert told(replicas, 20) == [(35, "two"), (40, "one")]
+
+
 def test_the_time_that_a_prompt_takes_to_be_read_comes_on_top(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -132,3 +156,19 @@ def test_a_whole_answer_is_waited_for_as_long_as_a_stream() -> None:
         ):
             client.models()
     assert time.monotonic() - began_s < 3  # httpx's own patience is of 5 s
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"patience_s": -1}, "patience_s is -1; it must be 0 or more"),
+        ({"patience_s": float("nan")}, "patience_s is nan; it must be 0 or more"),
+        ({"timeout_s": 0}, "timeout_s is 0; it must be above 0, and finite"),
+        ({"timeout_s": float("nan")}, "timeout_s is nan; it must be above 0, and finite"),
+        ({"timeout_s": float("inf")}, "timeout_s is inf; it must be above 0, and finite"),
+    ],
+)
+def test_a_time_that_none_can_be_is_refused_at_once(asked: dict[str, float], told: str) -> None:
+    """With a patience of nan a service that fails was asked for ever, without a pause."""
+    with pytest.raises(ValueError, match=f"^{told}$"):
+        Client(["http://127.0.0.1:1"], **asked)

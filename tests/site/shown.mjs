@@ -145,6 +145,18 @@ export async function answered({ answers }) {
   return found;
 }
 
+/** The models that are listed by each of some answers, or what is wrong with it. */
+export async function modelsListed({ texts }) {
+  browserAt("https://127.0.0.1/");
+  const { answerBy, listModels } = await import("./service/web/service.js");
+  const found = [];
+  for (const text of texts) {
+    answerBy({ reach: async () => new Response(text) });
+    found.push(await listModels().catch(({ message }) => message));
+  }
+  return found;
+}
+
 const soon = (promise) =>
   Promise.race([promise, new Promise((_, reject) => setTimeout(reject, 5000, new Error("it does not end")))]);
 

@@ -196,6 +196,7 @@ def _error(**error: str) -> str:
     return json.dumps({"error": error})
 
 
+_NO_LISTS = ["<p>", "null", "1", "[1]", "{}", '{"data": {}}', '{"status": "ok"}']
 _DONE = "data: [DONE]\n\n"
 # Each with what is heard of it, the message and field of its error, and what the page tells itself.
 _ANSWERS: list[tuple[dict[str, Any], list[Any], list[str | None] | None, list[str]]] = [
@@ -210,7 +211,14 @@ _ANSWERS: list[tuple[dict[str, Any], list[Any], list[str | None] | None, list[st
     ({"parts": [f"data: {_error(message='no', param='n')}\n\n"]}, [], ["no", "n"], ["served"]),
     *(
         ({"parts": [none]}, [], ["What came is no answer of Evenkeel.", None], ["served"])
-        for none in ("data: 1\ndata: 0\n\n", "data: <p>\n\n")
+        for none in ("data: 1\ndata: 0\n\n", "data: <p>\n\n", "data: null\n\n", "data: 1\n\n")
+    ),
+    *(
+        (
+            {"parts": [f'data: {{"error": {error}}}\n\n']},
+            [], ["The answer ended in an error.", None], ["served"],
+        )
+        for error in ('"bad gateway"', "{}", '{"message": null}', '{"message": ""}', "[1]")
     ),
     (
         {"status": 404, "parts": [_error(message="gone", param="model")]},
@@ -221,7 +229,10 @@ _ANSWERS: list[tuple[dict[str, Any], list[Any], list[str | None] | None, list[st
         [], ["wait", None], ["unserved"],
     ),
     ({"status": 429, "parts": [_error(message="later", param="n")]}, [], ["later", "n"], []),
-    ({"status": 502, "parts": ["<p>"]}, [], ["The service answers 502.", None], []),
+    *(
+        ({"status": 502, "parts": [body]}, [], ["The service answers 502.", None], [])
+        for body in ("<p>", '{"error": "bad"}', '{"error": {"message": null}}', "null", "[1]")
+    ),
     ({"lost": True}, [], ["The service does not answer.", None], ["unanswered"]),
 ]  # fmt: skip
 
@@ -233,6 +244,12 @@ def test_answers_are_heard_and_their_errors_told(ask: Ask) -> None:
     for said, (_, heard, error, told) in zip(found, _ANSWERS, strict=True):
         expected = {"asked": [asked], "heard": heard, "error": error, "told": told}
         assert said == expected
+
+
+def test_a_list_of_models_that_is_none_is_told_to_be_no_answer_of_the_service(ask: Ask) -> None:
+    """As whatever else listens there would answer."""
+    (found,) = ask("modelsListed", [{"texts": ['{"data": [1]}', *_NO_LISTS]}])
+    assert found == [[1], *["What came is no answer of Evenkeel."] * len(_NO_LISTS)]
 
 
 def test_one_task_runs_at_a_time_and_its_end_is_said(ask: Ask) -> None:
