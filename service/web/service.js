@@ -47,7 +47,14 @@ async function answered(path, options) {
     return answered(path, options);
   }
   const body = await response.json().catch(() => null);
-  throw refusal({ message: `The service answers ${response.status}.`, ...body?.error });
+  const error = { message: `The service answers ${response.status}.`, ...body?.error };
+  throw refusal({ ...error, message: error.message + whenAgain(response, error) });
+}
+
+/** When it is worth asking again, as far as that is known: of a model that is not served nobody knows it. */
+function whenAgain({ headers }, { code }) {
+  const seconds = headers.get("Retry-After");
+  return /^\d+$/.test(seconds) && code !== "not_ready" ? `; try again in ${seconds} s` : "";
 }
 
 /** An error in the service's words; of a model that is not served, or not any more, the page hears. */
@@ -60,6 +67,10 @@ function refusal({ message, param, code }) {
 function unanswered(message) {
   document.dispatchEvent(new Event("unanswered"));
   return new Error(message);
+}
+
+function brokenOff(error) {
+  throw error.name === "AbortError" ? error : unanswered("The connection broke off.");
 }
 
 async function post(path, body, signal) {
@@ -85,7 +96,10 @@ function parsed(text) {
   }
 }
 
-const contentOf = async (response) => parsed(await (await response).text());
+/** All of an answer, read `as` text or a blob; it may break off as a stream may. */
+export const bodyOf = (response, as) => response[as]().catch(brokenOff);
+
+export const contentOf = async (response) => parsed(await bodyOf(await response, "text"));
 
 export const readInk = (body) => contentOf(post("/v1/read", body));
 
@@ -111,9 +125,7 @@ export async function* events(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
-    const { value, done } = await reader.read().catch((error) => {
-      throw error.name === "AbortError" ? error : unanswered("The connection broke off.");
-    });
+    const { value, done } = await reader.read().catch(brokenOff);
     if (done) throw unanswered("The answer ended before its end mark.");
     const parts = (rest + value).split("\n\n");
     rest = parts.pop();
