@@ -58,7 +58,11 @@ document.getElementById("place").hidden = location.search !== "?server";
 prepare(asked() ?? shown());
 onShow(prepare);
 addEventListener("online", () => prepare(shown()));
-await import("../service/web/page.js");
+await import("../service/web/page.js").catch((error) => {
+  // As of what is imported above, lost.js tells of it.
+  document.querySelector("script[type=module]").dispatchEvent(new Event("error"));
+  throw error;
+});
 navigator.serviceWorker?.register(new URL("../sw.js", import.meta.url)).catch(() => {
   // Not over plain HTTP, nor where a person forbids it: then there is no offline visit.
 });

@@ -2,6 +2,8 @@
 another service under it than it came from, or whose browser translates it."""
 
 import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
@@ -9,6 +11,10 @@ import pytest
 
 from tests.page.conftest import Open
 from tests.page.visit import Visit
+from tests.service.altered import copy_of
+from tests.service.serving import listening, settings
+
+_ARTIFACTS = Path(__file__).parents[2] / "artifacts"
 
 _SAYS = "([where, what]) => document.querySelector(where).innerText.includes(what)"
 _BREAKS_OFF = """async () => {
@@ -118,10 +124,18 @@ def _whole(site: str, length: int) -> str:
         return text
 
 
-def _spoil(route: Any) -> None:
-    """Have a token of the service be none, as one that was signed before it was started anew."""
-    asked = route.request.post_data_json
-    route.continue_(post_data=json.dumps(asked | {"state": asked["state"][:-8] + "AAAAAAAA"}))
+@pytest.fixture
+def anew(tmp_path: Path) -> Iterator[Callable[[Any], None]]:
+    """Has a request answered by a service of the same model that signs with another key."""
+    copy_of(_ARTIFACTS / "shakespeare", tmp_path)
+    with listening(settings(tmp_path, state_key="the key of another start")) as (url, _):
+        headers = {"content-type": "application/json"}
+
+        def handle(route: Any) -> None:
+            answer = route.fetch(url=f"{url}/v1/completions", headers=headers)
+            route.fulfill(response=answer)
+
+        yield handle
 
 
 def _begun(visit: Visit) -> None:
@@ -133,26 +147,28 @@ def _begun(visit: Visit) -> None:
 
 
 def test_a_text_is_gone_on_with_though_the_service_was_started_anew(
-    site: str, opened: Open
+    site: str, opened: Open, anew: Callable[[Any], None]
 ) -> None:
     """Its tokens are no longer known there, but the same request gives the same text again."""
     with opened(site, "text") as visit:
         _begun(visit)
-        visit.page.route("**/v1/completions", _spoil, times=1)
+        visit.page.route("**/v1/completions", anew)
         visit.press("#text-goon")
         visit.wait_done("text")
         assert visit.text("#text-passage") == f"KING{_whole(site, 60)}"
         visit.expect_error("400")
 
 
-def test_a_text_that_cannot_be_gone_on_with_says_why(site: str, opened: Open) -> None:
+def test_a_text_that_cannot_be_gone_on_with_says_why(
+    site: str, opened: Open, anew: Callable[[Any], None]
+) -> None:
     """One that went on from a token is not to be had again without it."""
     with opened(site, "text") as visit:
         _begun(visit)
         visit.press("#text-goon")
         visit.wait_done("text")
         before = visit.text("#text-passage")
-        visit.page.route("**/v1/completions", _spoil)
+        visit.page.route("**/v1/completions", anew)
         visit.press("#text-goon")
         visit.wait("#text-error")
         assert "was started anew" in visit.text("#text-error")
