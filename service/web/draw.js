@@ -237,9 +237,8 @@ function useMine() {
 
 /** The models are known. */
 export function begin() {
-  const offered = offer(at.model, "handwriting");
-  at.models.hidden = offered < 2;
-  at.readers.hidden = offer(at.reader, "reader") < 2;
+  offer(at.model, "handwriting", { field: at.models });
+  offer(at.reader, "reader", { field: at.readers });
   at.reader.addEventListener("change", inkChanged); // once the choice is known
   at.more.open = !narrow.matches; // the paper comes below, and should be in sight
   lookAtTexts();

@@ -13,18 +13,22 @@ export const ofKind = (kind) => [...known.values()].filter((model) => model.kind
 
 /** Fill a list with the models of a kind; how many there are. Chosen is the one that was before; or else what
  *  the service takes in eight bits for the preferred one; or that one itself; or the one for requests that
- *  name none. */
-export function offer(select, kind, preferred) {
+ *  name none. One that comes later is offered too. The `field` is hidden while there is no choice. */
+export function offer(select, kind, { preferred, field } = {}) {
   const models = ofKind(kind);
-  const options = models.map((model) => new Option(told(model), model.id, model.default, model.default));
-  select.replaceChildren(...options);
+  const optionOf = (model) => new Option(told(model), model.id, model.default, model.default);
+  select.replaceChildren(...models.map(optionOf));
   const instead = models.find((model) => model.default && model.provenance?.from?.name === preferred);
   const wanted = [chosen(select.id), instead?.id, preferred].find((name) => offers(select, name));
   if (wanted) select.value = wanted;
   select.addEventListener("change", () => choose(select.id, select.value));
+  const showField = () => field && (field.hidden = select.options.length < 2);
+  showField();
   watch((model) => {
-    const option = options.find(({ value }) => value === model.id);
+    const option = [...select.options].find(({ value }) => value === model.id);
     if (option) option.text = told(model);
+    else if (model.kind === kind) select.add(new Option(told(model), model.id));
+    showField();
   });
   return models.length;
 }

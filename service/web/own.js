@@ -1,6 +1,7 @@
 // The hand a person drew: its token, and the strokes for a picture of it. This browser keeps it until
 // it is forgotten, where the service will still know it.
 import { Kept } from "./kept.js";
+import { MOST_POINTS } from "./pad.js";
 import { remembers } from "./service.js";
 
 const kept = new Kept("localStorage", "evenkeel-hand");
@@ -9,12 +10,14 @@ let mine; // {token, strokes, model}; null if there is none
 
 const isPoint = (place) => place.length === 2 && place.every(Number.isFinite);
 const isStroke = (stroke) => stroke.length > 0 && stroke.every(isPoint);
+const isDrawn = (strokes) => strokes.length && strokes.every(isStroke) && strokes.flat().length <= MOST_POINTS;
+const isName = (text) => typeof text === "string" && text !== "";
 
 /** The hand that was kept as this text; null if none was. */
 function read(text) {
   try {
     const { token, strokes, model } = JSON.parse(text);
-    return token && model && strokes.length && strokes.every(isStroke) ? { token, strokes, model } : null;
+    return isName(token) && isName(model) && isDrawn(strokes) ? { token, strokes, model } : null;
   } catch {
     return null; // not of this page's making
   }

@@ -8,7 +8,7 @@ const WIDTH_PX = 640; // until it is known how much room there is
 const MARGIN_PX = 20;
 // What the service takes at most; nobody writes a few words with more.
 const MOST_STROKES = 200;
-const MOST_POINTS = 8000;
+export const MOST_POINTS = 8000;
 // Only a pen that stands still is left out: the service judges a hand by its rhythm too.
 const LEAST_PX = 0.3;
 

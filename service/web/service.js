@@ -47,21 +47,32 @@ async function answered(path, options) {
     return answered(path, options);
   }
   const body = await response.json().catch(() => null);
-  throw refusal(body?.error, `The service answers ${response.status}.`);
+  throw refusal(body?.error, `The service answers ${response.status}.`, whenAgain(response, body?.error));
 }
 
-/** An error in the service's words, or in `ours`, as a proxy may have none; of a model that is not
+/** When it is worth asking again, as far as that is known: of a model that is not served nobody knows it. */
+function whenAgain({ headers }, error) {
+  const [seconds, { code }] = [headers.get("Retry-After"), Object(error)];
+  return /^\d+$/.test(seconds) && code !== "not_ready" ? `; try again in ${seconds} s` : "";
+}
+
+/** An error in the service's words, or in `ours`, as a proxy may have none, and `more`; of a model that is not
  *  served, or not any more, the page hears. */
-function refusal(error, ours) {
+function refusal(error, ours, more = "") {
   const { message, param, code } = Object(error);
   if (param === "model" || code === "not_ready") document.dispatchEvent(new Event("unserved"));
-  return Object.assign(new Error(message && typeof message === "string" ? message : ours), { param });
+  const words = message && typeof message === "string" ? message : ours;
+  return Object.assign(new Error(words + more), { param });
 }
 
 /** An error of what is not there, perhaps, for whoever asks next. */
 function unanswered(message) {
   document.dispatchEvent(new Event("unanswered"));
   return new Error(message);
+}
+
+function brokenOff(error) {
+  throw error.name === "AbortError" ? error : unanswered("The connection broke off.");
 }
 
 async function post(path, body, signal) {
@@ -92,7 +103,10 @@ function parsed(text) {
   return said;
 }
 
-const contentOf = async (response) => parsed(await (await response).text());
+/** All of an answer, read `as` text or a blob; it may break off as a stream may. */
+export const bodyOf = (response, as) => response[as]().catch(brokenOff);
+
+export const contentOf = async (response) => parsed(await bodyOf(await response, "text"));
 
 export const readInk = (body) => contentOf(post("/v1/read", body));
 
@@ -124,9 +138,7 @@ export async function* events(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
-    const { value, done } = await reader.read().catch((error) => {
-      throw error.name === "AbortError" ? error : unanswered("The connection broke off.");
-    });
+    const { value, done } = await reader.read().catch(brokenOff);
     if (done) throw unanswered("The answer ended before its end mark.");
     const parts = (rest + value).split("\n\n");
     rest = parts.pop();

@@ -2,15 +2,15 @@
 import { allow, count, make, narrow, onPress, parts, whole } from "./elements.js";
 import { Letters, explain } from "./letters.js";
 import { follow, named, networkOf, offer, watch } from "./models.js";
-import { complete, events } from "./service.js";
+import { complete, contentOf, events } from "./service.js";
 import { Work } from "./work.js";
 
 const BEGINS_WITH = "shakespeare"; // of several, the one worth reading
 const LEAST_MS = 100; // to judge a pace by: whoever stands between may pass all bytes on at once
 const at = parts("text");
 const work = new Work(at, refresh);
-// What is on the paper: the model that wrote it; `state`, the token after its last byte; and `cut`,
-// the request, its answer's head and the letters of a run that ended before it could give a token.
+// What is on the paper: the model that wrote it; `state`, the token after its last byte; `last`, the request,
+// its answer's head and the letters of the last run; and whether that was `cut` before it could give a token.
 let passage = null;
 
 export const model = () => named(at.model.value);
@@ -45,9 +45,10 @@ async function run(part, begun = () => {}) {
       bytes = event.usage?.completion_tokens ?? bytes;
     }
   } catch (error) {
-    if (letters.bytes) passage.cut = { letters, head, body: body.state ? body : { ...body, seed: head.seed } };
+    passage.cut = letters.bytes > 0;
     throw error;
   } finally {
+    if (letters.bytes) passage.last = { letters, head, body: body.state ? body : { ...body, seed: head.seed } };
     const paced = letters.bytes > first?.bytes && performance.now() - first.at > LEAST_MS;
     const seconds = secondsOf(letters.bytes, paced ? first : { at: began, bytes: 0 });
     at.progress.textContent = summary(letters, seconds, bytes === null, head);
@@ -73,7 +74,7 @@ function summary(letters, seconds, cut, head) {
 }
 
 function begun(model, prompt) {
-  passage = { model, state: null, cut: null };
+  passage = { model, state: null, last: null, cut: false };
   at.passage.replaceChildren();
   // In one piece, unlike what is tinted: each letter that comes has all pieces of its line laid out anew.
   for (const line of prompt.match(/[^\n]*\n|[^\n]+/g) ?? []) {
@@ -93,28 +94,40 @@ export const start = () =>
 const canGoOn = () =>
   !work.busy && passage?.model === at.model.value && Boolean(passage.state || passage.cut);
 
-const goOn = () =>
-  work.run(async () => {
-    if (passage.cut) await catchUp();
-    return run({ model: passage.model, prompt: "", state: passage.state });
-  });
+const goOn = () => work.run(() => further().catch(afterAll).catch(refused));
+
+async function further() {
+  if (passage.cut) await catchUp();
+  return run({ model: passage.model, prompt: "", state: passage.state });
+}
+
+/** A token that a service has signed is none to the one that was started after it: get another. */
+function afterAll(error) {
+  if (error.param !== "state" || passage.last.body.state) throw error;
+  passage.cut = true;
+  return further();
+}
+
+function refused(error) {
+  if (error.param !== "state") throw error;
+  throw new Error("The service was started anew and no longer knows where this text ended: begin again.");
+}
 
 /**
  * Get the token that a run cut short never gave. Same request, same bytes: that is what the service
  * promises, so ask for just the bytes that came.
  */
 async function catchUp() {
-  const { body, head, letters } = passage.cut;
+  const { body, head, letters } = passage.last;
   const again = { ...body, max_tokens: letters.bytes, stream: false, stream_options: undefined };
-  const response = await complete(again, work.signal);
-  const { system_fingerprint: fingerprint, choices: [choice] } = await response.json();
+  const { system_fingerprint: fingerprint, choices: [choice] } = await contentOf(complete(again, work.signal));
   if (fingerprint !== head.system_fingerprint) {
     throw new Error("The service has another model by now, which would write another text: begin again.");
   }
   letters.clear();
   letters.append(choice);
   passage.state = choice.state;
-  passage.cut = null;
+  passage.cut = false;
 }
 
 function refresh() {
@@ -130,7 +143,7 @@ function showFacts() {
 
 /** The models are known. */
 export function begin() {
-  if (offer(at.model, "language", BEGINS_WITH)) showFacts();
+  if (offer(at.model, "language", { preferred: BEGINS_WITH })) showFacts();
   watch(({ id }) => id === at.model.value && showFacts());
   refresh();
 }

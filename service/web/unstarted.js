@@ -1,11 +1,12 @@
-// Says that the page's modules cannot be loaded, where they cannot: no module itself, it is there before them.
+// Says that the page's modules cannot be loaded, or are of two versions, where that is so: no module itself, it is
+// there before them.
 {
   const verdict = document.getElementById("verdict");
   const asking = verdict.textContent;
   const why =
     location.protocol === "file:"
       ? "a browser loads no scripts from the files of a disk. A file server has to serve them."
-      : "one of its scripts cannot be loaded.";
+      : "one of its scripts cannot be loaded, or is of another version. Load it again.";
 
   // What has begun knows better itself, and a picture that is not there is no reason.
   const hear = ({ target }) => {

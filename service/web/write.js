@@ -8,7 +8,7 @@ import { own } from "./own.js";
 import { printByLines } from "./print.js";
 import { asked, fill, wantedSeed } from "./request.js";
 import { fileOf, save } from "./save.js";
-import { handwrite } from "./service.js";
+import { bodyOf, handwrite } from "./service.js";
 import { roomIn } from "./sheet.js";
 import { onShow, shown as shownTab } from "./tabs.js";
 import { watchTyping } from "./typed.js";
@@ -148,7 +148,7 @@ async function askForPdf() {
     if (!isUnjudged(error)) throw error;
     throw new Error("The service has no reader any more, which this sheet was chosen by: write it again.");
   });
-  if (response.headers.get("X-Evenkeel-Fingerprint") === fingerprint) return response.blob();
+  if (response.headers.get("X-Evenkeel-Fingerprint") === fingerprint) return bodyOf(response, "blob");
   throw new Error("The service has another model by now, which would draw other ink: write it again.");
 }
 
@@ -180,8 +180,7 @@ function refresh() {
 
 /** The models are known. */
 export function begin() {
-  const offered = offer(at.model, "handwriting");
-  at.models.hidden = offered < 2;
+  const offered = offer(at.model, "handwriting", { field: at.models });
   offerSheets({ free: () => !work.running, changed: refresh });
   lookAtText();
   refresh();

@@ -162,6 +162,9 @@ def test_what_is_not_of_this_page_is_no_hand(handwriting: str, opened: Open) -> 
         for other in (
             "{", "null", '{"token": 5}', '{"token": "t", "strokes": []}',
             '{"token": "t", "strokes": [[[1, 2]]]}',
+            *(json.dumps(_KEPT | other) for other in (
+                {"token": 5}, {"model": ["m"]}, {"strokes": [[[n % 900, 9] for n in range(9000)]]},
+            )),
             *(f'{{"token": "t", "model": "m", "strokes": {strokes}}}'
               for strokes in ('"ink"', "[[1, 2]]", "[[[1, 2]], []]", '[[["1", 2]]]', "[[[1]]]")),
         ):  # fmt: skip

@@ -34,7 +34,8 @@ def test_a_page_whose_scripts_cannot_be_loaded_says_so(ask: Ask) -> None:
     found = ask("unloaded", [{"address": "https://host.example/site/"} | case for case in cases])
     lost, failed, picture, later, file = found
     begins = "This page cannot be started: "
-    assert lost == failed == [f"{begins}one of its scripts cannot be loaded.", "verdict bad"]
+    lacks = "one of its scripts cannot be loaded, or is of another version. Load it again."
+    assert lost == failed == [f"{begins}{lacks}", "verdict bad"]
     assert (picture, later) == (["Asking", ""], ["Ready", ""])
     needs = "a browser loads no scripts from the files of a disk. A file server has to serve them."
     assert file == [f"{begins}{needs}", "verdict bad"]
