@@ -64,6 +64,8 @@ def test_a_connection_at_which_nobody_can_look_ends_and_all_others_are_looked_at
     class Connection:
         """One that is gone from the gate when it is ended."""
 
+        unread_bytes = 0
+
         def __init__(self, name: str) -> None:
             self.name = name
             self.transport = self
