@@ -20,9 +20,8 @@ from clients.errors import Refused
 _OBEYED = ("Cc", "Cf", "Cs", "Zl", "Zp")
 # What comes of looking in an answer for what it has not.
 _IN_AN_ANSWER = (
-    *(LookupError, TypeError, AttributeError, ValueError),
-    *(ArithmeticError, RecursionError),
-)
+    LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError,
+)  # fmt: skip
 
 
 @contextmanager
