@@ -13,22 +13,23 @@ import httpx
 import typer
 from httpx_sse import SSEError
 
-from clients.client import Client
+from clients.client import ABOUT_USERS, Client
 from clients.errors import Refused
 
 # What begins a line, moves a cursor, turns the direction of reading, or is half a character.
 _OBEYED = ("Cc", "Cf", "Cs", "Zl", "Zp")
 # What comes of looking in an answer for what it has not.
 _IN_AN_ANSWER = (
-    *(LookupError, TypeError, AttributeError, ValueError),
-    *(ArithmeticError, RecursionError),
-)
+    LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError,
+)  # fmt: skip
 
 
 @contextmanager
 def asking(url: str, api_key: str | None, patience_s: float = 0) -> Iterator[Client]:
     """A client whose errors are told in plain words."""
     urls = [one.strip() for one in url.split(",") if one.strip()] or [url]
+    if "@" in url and not all("://" in one for one in urls):  # of a password with a comma, perhaps
+        _fail(ABOUT_USERS, 2)
     try:
         client = Client(urls, api_key, patience_s=patience_s)
     except (httpx.InvalidURL, ValueError) as error:  # of no request that can be sent
@@ -38,14 +39,14 @@ def asking(url: str, api_key: str | None, patience_s: float = 0) -> Iterator[Cli
             yield client
     except BrokenPipeError:
         raise  # whoever read has read enough
-    except httpx.UnsupportedProtocol:
-        _fail(f"{_shown(url)} is no address: it begins with http:// or https://", 2)
     except SSEError:
         _fail(f"what {_shown(url)} answers is no stream of events; is Evenkeel there?")
     except httpx.TransportError as error:
+        if isinstance(error.__cause__, json.JSONDecodeError):
+            _fail_of_json(url)
         _fail(f"no answer from {_shown(url)}: {str(error) or type(error).__name__}")
     except (json.JSONDecodeError, UnicodeDecodeError):
-        _fail(f"what {_shown(url)} answers is no JSON; is Evenkeel there?")
+        _fail_of_json(url)
     except Refused as error:
         _fail(str(error))
     except UnicodeEncodeError as error:
@@ -86,7 +87,11 @@ def tell(message: str) -> None:
 
 def _shown(url: str) -> str:
     """An address, or several, without the user and the password that may be in them."""
-    return re.sub(r"(^|//|,)[^/,]*@", r"\1", url)
+    return re.sub(r"//[^/,]*@", "//", url)
+
+
+def _fail_of_json(url: str) -> NoReturn:
+    _fail(f"what {_shown(url)} answers is no JSON; is Evenkeel there?")
 
 
 def _fail_of_answer(url: str, error: Exception) -> NoReturn:

@@ -9,6 +9,7 @@ rolling updates.
 import json
 import math
 import os
+import re
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -34,7 +35,10 @@ _NO_PROXY = dict.fromkeys(("all://127.0.0.1", "all://localhost", "all://[::1]"))
 _OF_TLS = ("SSL_CERT_FILE", "SSL_CERT_DIR", "SSLKEYLOGFILE")
 _OF_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 # Said in the place of what may have a part of a password in it.
-_ABOUT_USERS = "behind a user is no address; in a password / ? # @ are %2F %3F %23 %40"
+ABOUT_USERS = (
+    "with a user an address is like http://user:password@host; in a password / ? # , are "
+    "%2F %3F %23 %2C, and in a path @ is %40"
+)
 
 
 class Client:
@@ -152,7 +156,7 @@ def _http(urls: Sequence[str], *, limits: httpx.Limits, **options: Any) -> httpx
     except (httpx.InvalidURL, ValueError, ImportError) as error:  # a proxy may have a password
         proxies = {n: value for n, value in os.environ.items() if n.upper() in _OF_PROXIES}
         hidden = isinstance(error, httpx.InvalidURL) and any("@" in p for p in proxies.values())
-        reason = _ABOUT_USERS if hidden else error
+        reason = ABOUT_USERS if hidden else re.sub("//.*@", "//", str(error))
         raise ValueError(f"no proxies can be had from {' and '.join(proxies)}: {reason}") from error
 
 
@@ -168,9 +172,12 @@ def _address(url: str) -> str:
     except httpx.InvalidURL:
         if "@" not in url:
             raise
-        raise httpx.InvalidURL(f"what is {_ABOUT_USERS}") from None
-    if parsed.host and b"@" in parsed.raw_path:  # of a password that begins like a port
-        raise httpx.InvalidURL(f"what is {_ABOUT_USERS}")
+        raise httpx.InvalidURL(ABOUT_USERS) from None
+    if parsed.scheme not in ("http", "https") or not parsed.host:
+        shown = url.rpartition("@")[2]
+        raise ValueError(f"{shown!r} is no address: it begins with http:// or https://")
+    if b"@" in parsed.raw_path:  # of a password that begins like a port
+        raise httpx.InvalidURL(ABOUT_USERS)
     host, port = parsed.raw_host.decode(), parsed.port
     try:
         host.encode("idna")  # as a socket does when it is asked, of no more than 63 between dots

@@ -24,7 +24,8 @@ class Refused(Exception):
     def by(cls, event: dict[str, Any]) -> "Refused":
         """The error that ends a stream."""
         error = event["error"]
-        return cls(error["message"], temporary=error.get("type") != "invalid_request_error")
+        message = _words(error["message"]) or "the answer ended in an error"
+        return cls(message, temporary=error.get("type") != "invalid_request_error")
 
 
 def check(response: httpx.Response) -> None:
@@ -49,7 +50,7 @@ def is_temporary(error: BaseException) -> bool:
 
 def _message(response: httpx.Response) -> str:
     with suppress(ValueError, LookupError, TypeError):
-        if isinstance(message := response.json()["error"]["message"], str):
+        if message := _words(response.json()["error"]["message"]):
             return message
     asked = response.url.copy_with(userinfo=b"")  # a password is for no log
     # Not followed: a key would go along.
@@ -57,3 +58,8 @@ def _message(response: httpx.Response) -> str:
         f", which sends to {response.headers['Location']}" if response.has_redirect_location else ""
     )
     return f"{response.status_code} {response.reason_phrase} from {asked}{to}"
+
+
+def _words(message: Any) -> str:
+    """A message, or nothing: a proxy may have none, or something else."""
+    return message if isinstance(message, str) else ""

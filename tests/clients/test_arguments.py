@@ -122,8 +122,8 @@ def test_a_password_of_an_address_is_not_shown() -> None:
     url = "http://me:secret@127.0.0.1:1,http://me:secret@127.0.0.1:2"
     for told, shown in (
         (url, "127.0.0.1:2"),
-        ("ftp://me:secret@host", "ftp://host"),
-        ("me:secret@host:80, me:secret@other", "evenkeel: host:80,other"),
+        ("ftp://me:secret@host", "evenkeel: 'host' is no address"),
+        ("me:secret@host:80, me:secret@other", "http://user:password@host"),
     ):
         result = evenkeel(told, "models")
         assert result.exit_code
@@ -147,6 +147,22 @@ def test_of_a_password_that_makes_an_address_none_nothing_is_shown(
     for result in told:
         assert (result.exit_code, "%2F" in result.stderr) == (2, True), result.stderr
         assert "hush" not in result.stderr
+    monkeypatch.setenv("HTTP_PROXY", url.replace("http", "gopher"))
+    assert "hush" not in evenkeel("http://far.example", "models").stderr
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("http://me:hush,1@host", "http://me:70000,hush@host", "http://me:7,hush/1@host"),
+        *("http://me:1,ftp:hush@host", "me:hush/1@host:80", "http:/me:hush@host", "hush/1@host"),
+    ],
+)
+def test_a_password_with_a_comma_or_in_no_address_is_not_shown(url: str) -> None:
+    """As it parts two addresses; and who leaves a slash out is told what one is."""
+    for told in (evenkeel(url, "models"), evenkeel(f"http://127.0.0.1:1, {url}", "models")):
+        assert (told.exit_code, "http://user:password@host" in told.stderr) == (2, True), told
+        assert re.search("hush|7,|70000", told.stderr) is None
 
 
 @pytest.mark.parametrize("password", ["secret", "sec@secret", "sec%40secret"])
@@ -187,11 +203,16 @@ def test_an_address_asks_what_it_says(service: Scripted) -> None:
         (f"{service.url}?a=b", "has a ? or #"),
         (f"{service.url}/?", "has a ? or #"),
         (f"{service.url}/#a", "has a ? or #"),
+        (f"{service.url}/@a", "in a path @ is %40"),
+        (f"{service.url},{service.url[7:]}", f"'{service.url[7:]}' is no address"),
+        ("http://", "'http://' is no address"),
     ):
         told = evenkeel(url, "models")
         assert (told.exit_code, why in told.stderr) == (2, True), told.stderr
     assert not service.headers
     assert evenkeel(f"{service.url}/", "models").exit_code == 0
+    assert evenkeel(f"{service.url}/%40a", "models").exit_code == 0
+    assert service.headers[-1].startswith("GET /%40a/v1/models ")
     assert evenkeel("http://127.0.0.1:65535", "models").exit_code == 1  # where nobody listens
 
 

@@ -12,7 +12,7 @@ from clients.asking import asking
 from clients.client import Client
 from clients.errors import Refused, check, is_temporary
 from clients.replicas import begin_again
-from tests.clients.scripted import refusal, scripted, text_of
+from tests.clients.scripted import answered, refusal, scripted, streamed, text_of
 
 
 @pytest.mark.parametrize(
@@ -162,3 +162,14 @@ def test_an_error_without_words_is_told_by_its_name(capsys: pytest.CaptureFixtur
     with pytest.raises(typer.Exit), asking("http://one", None):
         raise httpx.ReadError("")
     assert capsys.readouterr().err == "evenkeel: no answer from http://one: ReadError\n"
+
+
+@pytest.mark.parametrize("message", ["", None, ["bad"]])
+def test_an_error_whose_message_is_none_is_told_as_an_error(message: Any) -> None:
+    error = {"error": {"message": message, "type": "invalid_request_error"}}
+    with scripted() as service, Client([service.url]) as client:
+        service.script = [streamed([error]), answered(error).replace(b"200 OK", b"404 Gone")]
+        with pytest.raises(Refused, match=r"^the answer ended in an error$"):
+            list(client.complete())
+        with pytest.raises(Refused, match=f"^404 Gone from {service.url}/v1/models$"):
+            client.models()

@@ -36,6 +36,13 @@ def test_a_page_in_the_place_of_a_stream_is_an_answer(
     assert result.stderr == f"evenkeel: {told}\n"
 
 
+def test_a_stream_of_events_that_are_no_json_is_told(service: Scripted) -> None:
+    service.script = [streamed(["hello"])]
+    result = evenkeel(service.url, "complete", "a", "-m", "m", "--patience", "0")
+    assert result.exit_code == 1
+    assert result.stderr == f"evenkeel: what {service.url} answers is no JSON; is Evenkeel there?\n"
+
+
 @pytest.mark.parametrize("words", [("models",), ("attest",), ("complete", "a"), ("watch",)])
 @pytest.mark.parametrize("said", [{"data": [{"id": "m"}]}, {"status": "ok"}, [], None], ids=str)
 def test_another_service_is_told_from_this_one(
