@@ -54,7 +54,7 @@ def main() -> int:
     except ValidationError as error:
         return _refused(*map(_broken, error.errors()))
     except SettingsError as error:
-        return _refused(f"a setting in {SECRETS} cannot be read: {error.__cause__}")
+        return _refused(f"{SECRETS} cannot be read: {error}: {error.__cause__}")
     if not (settings.keys or settings.open or is_loopback(settings.host)):
         return _refused(
             f"EVENKEEL_HOST is {settings.host!r}, which strangers may reach: set "

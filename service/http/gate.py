@@ -84,6 +84,12 @@ class Gate:
                     connection.transport.abort()
             self._make_room()
 
+    def end(self) -> None:
+        """End the connections on which something still waits to be read."""
+        for connection in list(self._taken):
+            if connection.unread_bytes:
+                connection.transport.abort()
+
     def _make_room(self) -> None:
         """End connections until the answers that wait are no more than are kept: each time of the
         home with most of them the one with most."""
