@@ -39,7 +39,7 @@ from service.errors import rule_of
 from service.http.guard import is_loopback
 from service.http.keys import BadKeys, new_key
 from service.server import Server
-from service.settings import SECRETS, Settings, misspelt
+from service.settings import SECRETS, Settings, misspelt, named
 
 log = logging.getLogger("service")
 
@@ -61,7 +61,7 @@ def main() -> int:
             "EVENKEEL_KEYS to a file of API keys, or EVENKEEL_OPEN=1 to serve anybody"
         )
     logs.set_up(settings)
-    for told in misspelt(os.environ):
+    for told in misspelt(named()):
         log.warning(told)
     try:
         app = create_alone(settings)
