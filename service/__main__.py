@@ -39,7 +39,7 @@ from service.errors import rule_of
 from service.http.guard import is_loopback
 from service.http.keys import BadKeys, new_key
 from service.server import Server
-from service.settings import SECRETS, Settings, misspelt
+from service.settings import SECRETS, Settings, misspelt, named
 
 log = logging.getLogger("service")
 
@@ -54,14 +54,14 @@ def main() -> int:
     except ValidationError as error:
         return _refused(*map(_broken, error.errors()))
     except SettingsError as error:
-        return _refused(f"a setting in {SECRETS} cannot be read: {error.__cause__}")
+        return _refused(f"{SECRETS} cannot be read: {error}: {error.__cause__}")
     if not (settings.keys or settings.open or is_loopback(settings.host)):
         return _refused(
             f"EVENKEEL_HOST is {settings.host!r}, which strangers may reach: set "
             "EVENKEEL_KEYS to a file of API keys, or EVENKEEL_OPEN=1 to serve anybody"
         )
     logs.set_up(settings)
-    for told in misspelt(os.environ):
+    for told in misspelt(named()):
         log.warning(told)
     try:
         app = create_alone(settings)

@@ -31,8 +31,9 @@ log = logging.getLogger(__name__)
 # Rounds of the event loop before the listening sockets are closed: to accept a connection that is
 # there already, and to read from it, takes four.
 _ROUNDS = 8
-# After the drain, for answers that end with an error to go out.
-_LAST_WORDS_S = 3
+# After the drain, for answers that end with an error to go out, and to be read: who still waits for
+# a reader then would be cancelled by uvicorn, and logged as an error.
+_LAST_WORDS_S, _READ_WITHIN_S = 3, 2.5
 
 
 class Server(uvicorn.Server):
@@ -107,6 +108,7 @@ class Server(uvicorn.Server):
     async def _end_jobs(self) -> None:
         await asyncio.sleep(self._settings.drain_timeout_s)
         self._aside.end()
+        asyncio.get_running_loop().call_later(_READ_WITHIN_S, self._gate.end)
         for engine in self._models.tell_to_stop():
             await asyncio.to_thread(engine.stop)
 

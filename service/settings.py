@@ -324,9 +324,16 @@ def _host(name: str) -> str:
     return name
 
 
+def named() -> list[str]:
+    """Whatever may be meant to be a setting: variables of the environment, and files of `SECRETS`,
+    where they are read."""
+    folder = Settings.model_config.get("secrets_dir")
+    return [*os.environ, *(os.listdir(str(folder)) if folder else ())]
+
+
 def misspelt(names: Iterable[str]) -> Iterator[str]:
-    """Of variables of the environment those that set nothing and are nearly settings; one that is
-    for something else, as `EVENKEEL_DATA`, is like none of them."""
+    """Of names those that set nothing and are nearly settings; one that is for something else, as
+    `EVENKEEL_DATA`, is like none of them."""
     prefix = "EVENKEEL_"
     known = [name.upper() for name in Settings.model_fields]
     for name in map(str.upper, sorted(names)):

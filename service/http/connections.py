@@ -68,8 +68,7 @@ class HttpConnection(Watched, HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self.parser: RequestParser = RequestParser(self)  # type: ignore[assignment]
         self.gate = gate
-        self._in_head = True
-        self._head_bytes = 0  # since the last byte of a body, so of trailers too
+        self._in_head, self._head_bytes = True, 0  # since the last of a body, so of trailers too
         self._chunks, self._body_bytes = 0, 0  # of the request that arrives
         self._due_s = math.inf
         self._over = False  # refused, or a WebSocket by now
@@ -127,6 +126,8 @@ class HttpConnection(Watched, HttpToolsProtocol):
         self._over = True
         self.gate.leave(self)
         super().handle_websocket_upgrade()
+        if self.flow.write_paused:  # which is told once
+            self.transport.get_protocol().pause_writing()
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(InvalidRequest(msg))

@@ -84,19 +84,25 @@ class Gate:
                     connection.transport.abort()
             self._make_room()
 
+    def end(self) -> None:
+        """End the connections on which something still waits to be read."""
+        for connection in list(self._taken):
+            if connection.unread_bytes:
+                connection.transport.abort()
+
     def _make_room(self) -> None:
         """End connections until the answers that wait are no more than are kept: each time of the
         home with most of them the one with most."""
-        homes, unread = dict(self._taken), {c: c.unread_bytes for c in self._taken}
+        unread = {connection: connection.unread_bytes for connection in self._taken}
         if sum(unread.values()) <= _MOST_UNREAD_BYTES:
             return
         of = Counter[str]()
         for connection, size in unread.items():
-            of[homes[connection]] += size
+            of[self._taken[connection]] += size
         ended = 0
         while of.total() > _MOST_UNREAD_BYTES:
             ((home, _),) = of.most_common(1)
-            most = max((c for c in unread if homes[c] == home), key=unread.__getitem__)
+            most = max((c for c in unread if self._taken[c] == home), key=unread.__getitem__)
             of[home] -= unread.pop(most)
             most.transport.abort()
             ended += 1

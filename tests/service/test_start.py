@@ -112,6 +112,22 @@ def test_a_setting_that_is_misspelt_is_told_in_the_log(
     assert [record.message.split()[0] for record in told] == list(misspelt)
 
 
+def test_a_secret_that_is_misspelt_is_told_in_the_log(
+    command: Command,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without it state tokens would last until the service restarts, and nobody would know why."""
+    monkeypatch.setitem(Settings.model_config, "secrets_dir", tmp_path)
+    (tmp_path / "evenkeel_state_keys").write_text("a secret of many letters")
+    (tmp_path / "of_somebody_else").touch()
+    with caplog.at_level("WARNING", "service"):
+        command(EVENKEEL_ARTIFACTS=str(tmp_path))
+    told = "EVENKEEL_STATE_KEYS is no setting; EVENKEEL_STATE_KEY is one"
+    assert [line for line in caplog.messages if "is no setting" in line] == [told]
+
+
 def test_a_setting_with_nothing_after_it_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a line of a .env file is that nobody has filled in."""
     names = [f"EVENKEEL_{name.upper()}" for name in Settings.model_fields]
@@ -137,15 +153,22 @@ def test_a_wrong_key_is_not_printed(name: str, value: str, command: Command) -> 
     assert "my secret" not in out + err
 
 
-@pytest.mark.parametrize("written", [b"my secret", b"my secret \xff"])
+@pytest.mark.parametrize(
+    ("written", "named"),
+    [(b"my secret", ["EVENKEEL_STATE_KEY"]), (b"my secret \xff", [str(SECRETS), "state_key"])],
+)
 def test_a_wrong_key_of_a_file_is_not_printed(
-    written: bytes, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    written: bytes,
+    named: list[str],
+    command: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(Settings.model_config, "secrets_dir", tmp_path)
     (tmp_path / "evenkeel_state_key").write_bytes(written)
     status, out, err = command()
     assert status == 2
-    assert ("EVENKEEL_STATE_KEY" if written.isascii() else str(SECRETS)) in err
+    assert all(told in err for told in named)
     assert "my secret" not in out + err
 
 

@@ -15,8 +15,8 @@ from fastapi import FastAPI
 from service.http import gate as gates
 from service.http.gate import Gate
 from service.settings import Settings
-from tests.service.http.wire import LATE_S, Wire, wires
-from tests.service.serving import listening, settings
+from tests.service.http.wire import LATE_S, SOCKET, Wire, wires
+from tests.service.serving import eventually, listening, settings
 
 _MIB = 2**20
 _ONE, _ANOTHER, _OF_A_HOME = "10.0.0.8", "10.0.0.9", ("2001:db8::1", "2001:db8::2")
@@ -119,3 +119,26 @@ def test_who_asks_again_without_reading_is_answered_when_it_has_read(
     assert counted("evenkeel_steps_total", {"model": "letters"}) == before
     assert b'"completion_tokens":3' in wire.until(b'"total_tokens"')
     wire.close()
+
+
+def test_a_socket_opens_when_what_was_answered_before_has_been_read(
+    heard: tuple[str, FastAPI],
+) -> None:
+    wire = Wire(heard[0], receive_bytes=4096).send(_asks("/tokenize", prompt="z" * _BYTES))
+    wire.until(b"HTTP/1.1 200")
+    wire.send(SOCKET)
+    assert wire.until(b"HTTP/1.1 101").count(b"HTTP/1.1 ") == 1
+    wire.close()
+
+
+def test_who_opens_a_socket_without_reading_what_was_answered_before_is_cut(
+    letters: Path,
+) -> None:
+    """It had a socket for ever, whose answers lay beside those before them."""
+    with listening(settings(letters, request_timeout_s=0.6)) as (url, app):
+        wire = Wire(url, receive_bytes=4096).send(_asks("/tokenize", prompt="z" * _BYTES))
+        wire.until(b"HTTP/1.1 200")
+        wire.send(SOCKET)
+        assert eventually(lambda: len(app.state.sessions) == 1)
+        assert eventually(lambda: len(app.state.sessions) == 0)
+        wire.close()
