@@ -53,7 +53,7 @@ async function answered(path, options) {
 /** When it is worth asking again, as far as that is known: of a model that is not served nobody knows it. */
 function whenAgain({ headers }, error) {
   const [seconds, { code }] = [headers.get("Retry-After"), Object(error)];
-  return /^\d+$/.test(seconds) && code !== "not_ready" ? `; try again in ${seconds} s` : "";
+  return /^[1-9]\d*$/.test(seconds) && code !== "not_ready" ? `; try again in ${seconds} s` : "";
 }
 
 /** An error in the service's words, or in `ours`, as a proxy may have none, and `more`; of a model that is not
@@ -62,7 +62,7 @@ function refusal(error, ours, more = "") {
   const { message, param, code } = Object(error);
   if (param === "model" || code === "not_ready") document.dispatchEvent(new Event("unserved"));
   const words = message && typeof message === "string" ? message : ours;
-  return Object.assign(new Error(words + more), { param });
+  return Object.assign(new Error(more ? words.replace(/\.$/, "") + more : words), { param });
 }
 
 /** An error of what is not there, perhaps, for whoever asks next. */

@@ -44,18 +44,18 @@ export async function unstarted({ says }) {
   return { status: response.status, message: (await response.json()).error.message, told };
 }
 
-/** What the page at an address says, in a class, whose errors are those `of` elements or of a script itself; something
- *  may be `said` by then. */
-export function unloaded({ address, of, said }) {
+/** What the page at an address says, in a class, whose errors are those `of` elements or of a script itself, that is
+ *  `from` some address; something may be `said` by then. */
+export function unloaded({ address, of, from, said }) {
   const [window, verdict] = [new EventTarget(), { textContent: "Asking", className: "" }];
   const context = {
-    window, location: new URL(address), document: { getElementById: () => verdict },
+    window, URL, location: new URL(address), document: { getElementById: () => verdict },
     addEventListener: (...given) => window.addEventListener(...given),
   };
   runInNewContext(readFileSync("service/web/unstarted.js", "utf8"), context);
   if (said) verdict.textContent = said;
-  const error = new Event("error");
-  if (of) Object.defineProperty(error, "target", { value: { localName: of } });
+  const error = Object.assign(new Event("error"), { filename: from });
+  if (of) Object.defineProperty(error, "target", { value: { localName: of, src: from } });
   window.dispatchEvent(error);
   return [verdict.textContent, verdict.className];
 }

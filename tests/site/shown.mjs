@@ -122,7 +122,7 @@ export async function answered({ answers }) {
   const told = browserAt("https://127.0.0.1/");
   const { answerBy, complete, events } = await import("./service/web/service.js");
   const found = [];
-  for (const { status = 200, parts = [], lost } of answers) {
+  for (const { status = 200, headers = {}, parts = [], lost } of answers) {
     const [asked, heard] = [[], []];
     const body = new ReadableStream({
       start: (stream) => {
@@ -130,10 +130,10 @@ export async function answered({ answers }) {
         stream.close();
       },
     });
-    const reach = async (path, { method, headers, body: sent }) => {
-      asked.push({ path, method, headers, body: JSON.parse(sent) });
+    const reach = async (path, { method, headers: sentWith, body: sent }) => {
+      asked.push({ path, method, headers: sentWith, body: JSON.parse(sent) });
       if (lost) throw new TypeError("as this browser puts it");
-      return new Response(body, { status });
+      return new Response(body, { status, headers });
     };
     answerBy({ reach });
     const hear = async () => {

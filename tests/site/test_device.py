@@ -27,16 +27,20 @@ def test_whoever_asks_a_worker_that_cannot_start_hears_why(
 
 def test_a_page_whose_scripts_cannot_be_loaded_says_so(ask: Ask) -> None:
     """It asked for the models for ever; of what fails later it knows better itself."""
+    page = {"address": "https://host.example/site/?seed=3#text"}
+    page |= {"from": "https://host.example/site/static/page.js"}
+    disk = {"address": "file:///site/index.html", "from": "file:///site/static/page.js"}
+    other = {"from": "extension://other/begin.js"}
     cases: list[dict[str, Any]] = [
         {"of": "script"}, {"of": None}, {"of": "img"}, {"of": "script", "said": "Ready"},
-        {"of": "script", "address": "file:///site/index.html"},
+        {"of": "script"} | disk, {"of": "script"} | other, {"of": None} | other,
     ]  # fmt: skip
-    found = ask("unloaded", [{"address": "https://host.example/site/"} | case for case in cases])
-    lost, failed, picture, later, file = found
+    lost, failed, picture, later, file, *others = ask("unloaded", [page | case for case in cases])
     begins = "This page cannot be started: "
     lacks = "one of its scripts cannot be loaded, or is of another version. Load it again."
     assert lost == failed == [f"{begins}{lacks}", "verdict bad"]
     assert (picture, later) == (["Asking", ""], ["Ready", ""])
+    assert others == [["Asking", ""]] * 2  # of what the browser brings along
     needs = "a browser loads no scripts from the files of a disk. A file server has to serve them."
     assert file == [f"{begins}{needs}", "verdict bad"]
 

@@ -233,6 +233,14 @@ _ANSWERS: list[tuple[dict[str, Any], list[Any], list[str | None] | None, list[st
         ({"status": 502, "parts": [body]}, [], ["The service answers 502.", None], [])
         for body in ("<p>", '{"error": "bad"}', '{"error": {"message": null}}', "null", "[1]")
     ),
+    *(
+        ({"status": 503, "headers": {"Retry-After": after}, "parts": [body]}, [], [said, None], [])
+        for after, body, said in (
+            ("37", _error(message="busy"), "busy; try again in 37 s"),
+            ("37", "<p>", "The service answers 503; try again in 37 s"),
+            ("0", "<p>", "The service answers 503."),
+        )
+    ),
     ({"lost": True}, [], ["The service does not answer.", None], ["unanswered"]),
 ]  # fmt: skip
 

@@ -260,5 +260,5 @@ def test_a_page_that_has_not_all_of_its_parts_says_so(
     with opened("text", service_workers="block") as visit:
         visit.page.route(f"**/{part}", lambda route: route.fulfill(status=404))
         visit.page.reload()
-        visit.until("() => document.querySelector('#verdict').innerText.includes('load it again')")
+        visit.until("() => document.querySelector('#verdict').innerText.includes('Load it again')")
         visit.errors.clear()  # of the part
