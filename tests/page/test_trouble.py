@@ -15,15 +15,6 @@ def _forgive(visit: Visit) -> None:
     visit.errors[:] = [error for error in visit.errors if _FAILED not in error]
 
 
-def test_a_page_that_lacks_one_of_its_scripts_says_so(handwriting: str, browser: Any) -> None:
-    """Whoever stands between may be out of order; it asked for the models for ever."""
-    page = browser.new_page()
-    page.route("**/static/tabs.js", lambda route: route.fulfill(status=502, body=""))
-    page.goto(handwriting)
-    page.wait_for_selector("#verdict.bad:has-text('one of its scripts cannot be loaded')")
-    page.close()
-
-
 def test_words_stay_where_ink_cannot_be_read(
     handwriting: str, opened: Open, strokes: Strokes
 ) -> None:

@@ -160,7 +160,9 @@ def test_an_altered_file_is_refused(opened: OpenSite, shelf: Shelf, browser: Any
     context.close()
 
 
-@pytest.mark.parametrize("lost", ["device/start.js", "static/page.js", "static/tabs.js"])
+@pytest.mark.parametrize(
+    "lost", ["device/start.js", "device/device.js", "static/page.js", "static/tabs.js"]
+)
 def test_without_one_of_its_scripts_the_page_says_that_it_cannot_be_started(
     shelf: Shelf, browser: Any, lost: str
 ) -> None:
@@ -250,15 +252,3 @@ def test_a_model_that_cannot_be_had_is_told_until_it_is(shelf: Shelf, browser: A
     loaded, total = max((float(one[1]), float(one[2])) for one in found if one)
     assert 5 < loaded <= total < loaded + 0.2  # all files together, but the one that did not come
     context.close()
-
-
-@pytest.mark.parametrize("part", ["device/device.js", "static/fold.js"])
-def test_a_page_that_has_not_all_of_its_parts_says_so(
-    opened: OpenSite, shelf: Shelf, part: str
-) -> None:
-    """Whether of what answers on the device or of the page itself."""
-    with opened("text", service_workers="block") as visit:
-        visit.page.route(f"**/{part}", lambda route: route.fulfill(status=404))
-        visit.page.reload()
-        visit.until("() => document.querySelector('#verdict').innerText.includes('Load it again')")
-        visit.errors.clear()  # of the part
