@@ -65,6 +65,20 @@ def test_threads_are_added_while_they_make_it_faster(
         assert [runners[n] for n in sorted(runners)] == watch.runners[-2:]
 
 
+def test_what_was_found_of_threads_is_told_in_the_log(
+    artifacts: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever wonders at a pace sees why it is so."""
+    artifact, watch = (
+        load_artifact(artifacts / "letters"),
+        Watch((1.0, 4.0), (0.7, 3.0), (0.5, 2.0)),
+    )
+    with caplog.at_level("INFO", "service"):
+        fastest_runners(artifact, _RUNTIME, cores=6, step_s=watch)
+    found = "3 take 0.70 of the time of 1; 6 take 0.71 of the time of 3"
+    assert caplog.messages == [f"letters: 6 threads of 6; {found}"]
+
+
 @pytest.mark.parametrize("disturbed", [1, 2, 3])
 def test_a_burst_of_other_work_decides_nothing(artifacts: Path, disturbed: int) -> None:
     """It falls on some measurements, whichever runner they are of."""
