@@ -6,6 +6,7 @@ when the service refuses or does not answer, 2 for a command that makes no sense
 
 import json
 import sys
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, TextIO
@@ -107,18 +108,8 @@ def complete(
     require_sayable(asked | {"model": model})
     with asking(url, api_key, patience) as client:
         asked["model"] = model or _default(client, "language")
-        begun = False
-        try:
-            for event in client.complete(**asked, return_state=state_out is not None):
-                choice = event["choices"][0]
-                # As bytes: of a text, what a terminal might obey would be left out of a file.
-                typer.echo(json.dumps(event) if as_json else choice["text"].encode(), nl=as_json)
-                begun = True
-                if state_out is not None and "state" in choice:
-                    save(state_out, choice["state"].encode())
-        finally:
-            if begun and _is_terminal(sys.stdout) and not as_json:
-                typer.echo()  # what is told of an error has a line of its own
+        events = client.complete(**asked, return_state=state_out is not None)
+        _print_as_it_comes(events, as_json=as_json, state_out=state_out)
 
 
 @main.command()
@@ -273,6 +264,24 @@ def _written(client: Client, asked: dict[str, Any]) -> Page:
 def _is_terminal(stream: TextIO | None) -> bool:
     """Python has None for one that is closed."""
     return stream is not None and stream.isatty()
+
+
+def _print_as_it_comes(
+    events: Iterator[dict[str, Any]], *, as_json: bool, state_out: Path | None
+) -> None:
+    """The text of a stream, or its events, and the moment it ends at kept in a file."""
+    begun = False
+    try:
+        for event in events:
+            choice = event["choices"][0]
+            # As bytes: of a text, what a terminal might obey would be left out of a file.
+            typer.echo(json.dumps(event) if as_json else choice["text"].encode(), nl=as_json)
+            begun = True
+            if state_out is not None and "state" in choice:
+                save(state_out, choice["state"].encode())
+    finally:
+        if begun and _is_terminal(sys.stdout) and not as_json:
+            typer.echo()  # what is told of an error has a line of its own
 
 
 def _default(client: Client, kind: str) -> str:

@@ -16,8 +16,7 @@ export const ofKind = (kind) => [...known.values()].filter((model) => model.kind
  *  name none. One that comes later is offered too. The `field` is hidden while there is no choice. */
 export function offer(select, kind, { preferred, field } = {}) {
   const models = ofKind(kind);
-  const optionOf = (model) => new Option(told(model), model.id, model.default, model.default);
-  select.replaceChildren(...models.map(optionOf));
+  select.replaceChildren(...models.map((one) => new Option(told(one), one.id, one.default, one.default)));
   const instead = models.find((model) => model.default && model.provenance?.from?.name === preferred);
   const wanted = [chosen(select.id), instead?.id, preferred].find((name) => offers(select, name));
   if (wanted) select.value = wanted;

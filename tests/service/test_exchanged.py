@@ -10,6 +10,14 @@ from tests.service.altered import edit_manifest
 from tests.service.changing import changing
 
 
+def _both(artifacts: Path, tmp_path: Path) -> Path:
+    """A folder with two models in it."""
+    folder = tmp_path / "served"
+    for name in ("letters", "noise"):
+        shutil.copytree(artifacts / name, folder / name)
+    return folder
+
+
 def _turn(folder: Path, names: Sequence[str]) -> None:
     """Each folder has what the one before it had."""
     for name in names:
@@ -43,9 +51,7 @@ def test_folders_that_exchange_their_models_go_on_with_them(
 def test_an_engine_that_has_ended_is_revived_by_the_folder_that_has_its_model_now(
     artifacts: Path, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "served"
-    for name in ("letters", "noise"):
-        shutil.copytree(artifacts / name, folder / name)
+    folder = _both(artifacts, tmp_path)
     with changing(folder) as service:
         before = service.text()
         service.models["letters"].engine.stop()
@@ -58,9 +64,7 @@ def test_a_run_that_fails_is_followed_by_another_runner_of_the_folder_it_has_now
     artifacts: Path, tmp_path: Path
 ) -> None:
     """It was looked for in the other folder: the runner whose run had failed was kept."""
-    folder = tmp_path / "served"
-    for name in ("letters", "noise"):
-        shutil.copytree(artifacts / name, folder / name)
+    folder = _both(artifacts, tmp_path)
     with changing(folder) as service:
         before, engine = service.text(), service.models["letters"].engine
         _turn(folder, ("letters", "noise"))

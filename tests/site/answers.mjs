@@ -23,7 +23,7 @@ import { offsetsOf } from "./site/strokes.js";
 import { completion } from "./site/text.js";
 import { Runner } from "./site/runner.js";
 import { completed, followed, interrupted, leaking, nothing, penned, sampled } from "./networks.mjs";
-import { asked as routes, heard, listless, revisited, shell, stopped, served, unloaded, unstarted, worked } from "./browser.mjs";
+import { asked as routes, failing, heard, listless, revisited, shell, stopped, served, unstarted, worked } from "./browser.mjs";
 import { serve } from "./serving.mjs";
 import * as drawn from "./drawn.mjs";
 import * as shown from "./shown.mjs";
@@ -394,7 +394,7 @@ const QUESTIONS = {
 };
 /** Those for which something stands in for a browser, which stays there, or for which a module is to be new. */
 const BROWSED = {
-  fetched, counted, unloaded, unstarted, stopped, heard, worked, revisited, shell, listless, served, ...shown, ...drawn,
+  fetched, counted, failing, unstarted, stopped, heard, worked, revisited, shell, listless, served, ...shown, ...drawn,
 };
 
 async function answersTo({ question, cases, arguments: given }) {

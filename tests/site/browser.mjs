@@ -31,7 +31,7 @@ async function deviceOf(asked) {
 }
 
 /** What the page hears of a worker that says it cannot compute, or fails without a word. */
-export async function unstarted({ says }) {
+export async function failing({ says }) {
   const told = [];
   const { device, say } = await deviceOf([]);
   device.listen({ fetched: () => {}, trouble: (message) => told.push(message) });
@@ -46,7 +46,7 @@ export async function unstarted({ says }) {
 
 /** What the page at an address says, in a class, whose errors are those `of` elements or of a script itself, that is
  *  `from` some address; something may be `said` by then. */
-export function unloaded({ address, of, from, said }) {
+export function unstarted({ address, of, from, said }) {
   const [window, verdict] = [new EventTarget(), { textContent: "Asking", className: "" }];
   const context = {
     window, URL, location: new URL(address), document: { getElementById: () => verdict },

@@ -21,7 +21,7 @@ def test_whoever_asks_a_worker_that_cannot_start_hears_why(
     ask: Ask, says: dict[str, str] | None, reason: str
 ) -> None:
     """As does the line of what is being fetched; it was waited for for ever."""
-    (found,) = ask("unstarted", [{"says": says}])
+    (found,) = ask("failing", [{"says": says}])
     assert found == {"status": 503, "message": reason, "told": [reason]}
 
 
@@ -35,7 +35,7 @@ def test_a_page_whose_scripts_cannot_be_loaded_says_so(ask: Ask) -> None:
         {"of": "script"}, {"of": None}, {"of": "img"}, {"of": "script", "said": "Ready"},
         {"of": "script"} | disk, {"of": "script"} | other, {"of": None} | other,
     ]  # fmt: skip
-    lost, failed, picture, later, file, *others = ask("unloaded", [page | case for case in cases])
+    lost, failed, picture, later, file, *others = ask("unstarted", [page | case for case in cases])
     begins = "This page cannot be started: "
     lacks = "one of its scripts cannot be loaded, or is of another version. Load it again."
     assert lost == failed == [f"{begins}{lacks}", "verdict bad"]
