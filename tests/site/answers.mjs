@@ -197,10 +197,12 @@ async function fetched({ text, sha256, bytes, plain, lost, full, forbidden }) {
   return store.get({ path: "model.gz", bytes, sha256 }).then((all) => ({ text: Buffer.from(all).toString() }), ({ message }) => ({ error: message }));
 }
 
-/** The bytes that are told of while a file is fetched, which the browser may have unpacked itself. */
+/** The bytes that are told of while a file is fetched in two parts, which the browser may have unpacked itself. */
 async function counted({ text, unpacked }) {
   const [packed, told] = [gzipSync(text), []];
-  globalThis.fetch = async () => new Response(unpacked ? text : packed);
+  const sent = unpacked ? Buffer.from(text) : packed;
+  const parts = [sent.subarray(0, sent.length / 2), sent.subarray(sent.length / 2)];
+  globalThis.fetch = async () => new Response(ReadableStream.from(parts));
   const store = new Store(new URL("http://127.0.0.1/"), (bytes) => told.push(bytes));
   const sha256 = createHash("sha256").update(text).digest("hex");
   await store.get({ path: "model.gz", bytes: packed.length, sha256 });

@@ -13,6 +13,7 @@ import pytest
 from fastapi import FastAPI
 
 from service.http import gate as gates
+from service.http.connections import _once_read
 from service.http.gate import Gate
 from service.settings import Settings
 from tests.service.http.wire import LATE_S, SOCKET, Wire, wires
@@ -72,6 +73,31 @@ def test_of_answers_that_nobody_reads_128_mib_are_kept(
         asyncio.run(look())
     assert [number for number, each in enumerate(connections) if each.ended] == ended
     assert len(caplog.messages) == bool(ended)
+
+
+def test_at_the_end_of_a_service_only_those_are_cut_off_who_have_not_read() -> None:
+    """Last words to others are on their way."""
+    gate = Gate(Settings(max_connections=8), lambda error, client: None)
+    connections: list[Any] = [_Connection(size) for size in (0, 1)]
+    for connection in connections:
+        assert gate.enter(connection, _ONE)
+    gate.end()
+    assert [connection.ended for connection in connections] == [False, True]
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_nothing_is_done_for_who_has_gone_before_reading(gone: bool) -> None:
+    asked = []
+
+    async def app(*_: Any) -> None:
+        asked.append("something")
+
+    async def drain() -> None:
+        """What was answered before has been read, or never will be."""
+
+    cycle: Any = SimpleNamespace(flow=SimpleNamespace(drain=drain), disconnected=gone)
+    asyncio.run(_once_read(cycle, app, {}, None, None))
+    assert len(asked) == (not gone)
 
 
 @pytest.fixture
